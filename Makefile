@@ -1,0 +1,42 @@
+# Two commands do everything on a machine with Python 3.11+, make and git: `make demo`, `make test`.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test bench docs clean
+
+help:  ## Show the targets.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+$(READY): pyproject.toml constraints.txt Makefile
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Shoal needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version)." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]' --constraint constraints.txt
+	@touch $@
+
+setup: $(READY)  ## Make the virtual environment and install Shoal into it.
+
+demo: $(READY)  ## Run the paper's whole experiment and write its figures.
+	rm -rf build/demo
+	$(BIN)/shoal compare --out build/demo
+
+test: $(READY)  ## Run all checks and all tests.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/pytest
+	$(BIN)/mkdocs build --strict --quiet --site-dir build/site
+
+bench: $(READY)  ## Measure, side by side, and write the tables that the documentation shows.
+	$(BIN)/python -m benchmarks
+
+docs: $(READY)  ## Serve the documentation on this machine.
+	$(BIN)/mkdocs serve
+
+clean:  ## Remove everything that was made here.
+	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis

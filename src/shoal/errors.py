@@ -1,0 +1,36 @@
+"""The errors that Shoal raises, one small hierarchy.
+
+Every message names the thing, the rule and the value:
+``min_group_size must be between 1 and n_users=10; got 0.``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class ShoalError(Exception):
+    """Anything that Shoal refuses; the command line shows its message in one line."""
+
+
+class InvalidInputError(ShoalError, ValueError):
+    """An argument, option or file that breaks a stated rule."""
+
+
+class AnonymityError(InvalidInputError):
+    """A plan that would let the learner see fewer than ``min_group_size`` users."""
+
+
+class DemandError(InvalidInputError):
+    """A demand for feedback that no sequence of anonymous assignments can meet."""
+
+
+class UnknownNameError(InvalidInputError):
+    """A name that is not known, with the nearest known ones."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        near = get_close_matches(name, names, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {names}."
+        super().__init__(f"{kind} must be a known name; got {name!r}: {hint}")

@@ -1,0 +1,8 @@
+"""The types that everything speaks: problems, plans and feedback (Section 2.1 of the paper)."""
+
+from shoal.model.feedback import Feedback
+from shoal.model.plan import Plan
+from shoal.model.problem import Problem
+from shoal.model.state import State, Stateful
+
+__all__ = ["Feedback", "Plan", "Problem", "State", "Stateful"]

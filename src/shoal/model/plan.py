@@ -1,0 +1,175 @@
+"""One round's decision: each user's arm and group (Section 2.1: the assignment and its partition).
+
+A ``Plan`` that breaks anonymity can't exist. The check is one compiled pass over the users.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from shoal.errors import AnonymityError, InvalidInputError
+from shoal.model.problem import Problem, whole_number
+
+IntArray = NDArray[np.int32]
+
+_FINE, _ARM, _GROUP, _TWO_ARMS, _TWO_SHARDS, _SMALL = range(6)
+
+
+class Plan:
+    """Each user's arm and group for one round, or for ``repeats`` rounds in a row.
+
+    Parameters
+    ----------
+    arms
+        Each user's arm, (n_users,).
+    groups
+        Each user's group, (n_users,); -1 for a user in no group. Numbers below ``n_users``, not
+        necessarily consecutive. Every group has one arm, lies in one shard and has at least
+        ``problem.min_group_size`` members.
+    repeats
+        Play the same plan in this many consecutive rounds and sum the totals.
+    problem
+        The problem that the plan belongs to.
+
+    Attributes
+    ----------
+    n_groups : int
+        One more than the largest group number; the length of the feedback's totals.
+    smallest_group : int
+        Users in the smallest group, 0 if there is none.
+
+    Examples
+    --------
+    >>> problem = Problem(n_users=5, n_arms=2, min_group_size=2)
+    >>> Plan([0, 0, 1, 1, 1], [0, 0, 1, 1, -1], problem=problem)
+    Plan(n_users=5, n_groups=2, smallest_group=2, repeats=1)
+    >>> Plan([0, 0, 1, 1, 1], [0, 0, 1, 1, 2], problem=problem)
+    Traceback (most recent call last):
+    shoal.errors.AnonymityError: group 2 must have at least min_group_size=2 users; got 1.
+    """
+
+    __slots__ = ("arms", "groups", "n_groups", "problem", "repeats", "smallest_group")
+
+    arms: Final[IntArray]
+    groups: Final[IntArray]
+    repeats: Final[int]
+    problem: Final[Problem]
+    n_groups: Final[int]
+    smallest_group: Final[int]
+
+    def __init__(
+        self, arms: ArrayLike, groups: ArrayLike, repeats: int = 1, *, problem: Problem
+    ) -> None:
+        own_arms = _column("arms", arms, problem.n_users)
+        own_groups = _column("groups", groups, problem.n_users)
+        verdict, where, n_groups, smallest = _check(
+            own_arms, own_groups, problem.n_arms, problem.min_group_size, problem.shard_size
+        )
+        if verdict != _FINE:
+            raise _error(verdict, where, own_arms, own_groups, problem)
+        if type(repeats) is not int or repeats < 1:
+            repeats = whole_number("repeats", repeats)
+        assign = object.__setattr__
+        assign(self, "arms", own_arms)
+        assign(self, "groups", own_groups)
+        assign(self, "repeats", repeats)
+        assign(self, "problem", problem)
+        assign(self, "n_groups", n_groups)
+        assign(self, "smallest_group", smallest)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Plan can't be changed; tried to set {name!r}")
+
+    def __repr__(self) -> str:
+        return (
+            f"Plan(n_users={len(self.arms)}, n_groups={self.n_groups}, "
+            f"smallest_group={self.smallest_group}, repeats={self.repeats})"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (self.arms, self.groups, self.repeats, self.problem)
+
+
+def _rebuild(arms: IntArray, groups: IntArray, repeats: int, problem: Problem) -> Plan:
+    return Plan(arms, groups, repeats, problem=problem)
+
+
+def _column(name: str, values: ArrayLike, n_users: int) -> IntArray:
+    """Copy ``values`` into a read-only int32 column, refusing anything that is not whole."""
+    given = np.asarray(values)
+    if given.shape != (n_users,):
+        raise InvalidInputError(f"{name} must have shape ({n_users},); got {given.shape}.")
+    if given.dtype.kind not in "iu":
+        raise InvalidInputError(f"{name} must hold whole numbers; got dtype {given.dtype}.")
+    if given.dtype != np.int32 and given.size and not -(2**31) <= given.min() <= given.max() < 2**31:
+        raise InvalidInputError(f"{name} must fit in 32 bits; got {given.max()}.")
+    column = given.astype(np.int32, order="C", copy=True)
+    column.flags.writeable = False
+    return column
+
+
+@njit(cache=True)
+def _check(
+    arms: IntArray, groups: IntArray, n_arms: int, min_group_size: int, shard_size: int
+) -> tuple[int, int, int, int]:
+    """Return the verdict, the user or group it is about, the group count and smallest size."""
+    n_users = len(arms)
+    n_groups = 0
+    for user in range(n_users):
+        if arms[user] < 0 or arms[user] >= n_arms:
+            return _ARM, user, 0, 0
+        if groups[user] < -1 or groups[user] >= n_users:
+            return _GROUP, user, 0, 0
+        n_groups = max(n_groups, groups[user] + 1)
+    sizes = np.zeros(n_groups, np.int32)
+    arm = np.empty(n_groups, np.int32)
+    shard_end = np.empty(n_groups, np.int32)
+    for user in range(n_users):
+        group = groups[user]
+        if group >= 0:
+            if sizes[group] == 0:
+                arm[group] = arms[user]
+                shard_end[group] = (user // shard_size + 1) * shard_size
+            elif arms[user] != arm[group]:
+                return _TWO_ARMS, user, 0, 0
+            elif user >= shard_end[group]:
+                return _TWO_SHARDS, user, 0, 0
+            sizes[group] += 1
+    smallest = 0
+    for group in range(n_groups):
+        if sizes[group] > 0:
+            if sizes[group] < min_group_size:
+                return _SMALL, group, 0, 0
+            if smallest == 0 or sizes[group] < smallest:
+                smallest = sizes[group]
+    return _FINE, 0, n_groups, smallest
+
+
+def _error(
+    verdict: int, where: int, arms: IntArray, groups: IntArray, problem: Problem
+) -> InvalidInputError:
+    if verdict == _ARM:
+        return InvalidInputError(
+            f"arms[{where}] must be between 0 and n_arms-1={problem.n_arms - 1}; got {arms[where]}."
+        )
+    if verdict == _GROUP:
+        return InvalidInputError(
+            f"groups[{where}] must be between -1 and n_users-1={problem.n_users - 1}; "
+            f"got {groups[where]}."
+        )
+    group = where if verdict == _SMALL else groups[where]
+    members = np.flatnonzero(groups == group)
+    if verdict == _SMALL:
+        return AnonymityError(
+            f"group {group} must have at least min_group_size={problem.min_group_size} users; "
+            f"got {len(members)}."
+        )
+    if verdict == _TWO_ARMS:
+        held = sorted(set(arms[members].tolist()))
+        return AnonymityError(f"group {group} must have one arm; got arms {held}.")
+    shards = sorted(set((members // problem.shard_size).tolist()))
+    return AnonymityError(f"group {group} must lie in one shard; got shards {shards}.")

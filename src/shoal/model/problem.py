@@ -1,0 +1,91 @@
+"""The anonymous bandits problem (Section 2.1): N users, K arms, groups of at least C, T rounds.
+
+``n_users``, ``n_arms``, ``min_group_size`` and ``horizon`` are the paper's N, K, C and T. A
+population may be split into shards of equal size, which learn alone: groups never cross shards.
+A shard is a unit of scale, and it is also how replications run: 20 runs of 50 users are one
+problem of 1,000 users in 20 shards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from operator import index
+
+from shoal.errors import InvalidInputError
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What a learner is told before the first round.
+
+    Parameters
+    ----------
+    n_users
+        Users over all shards; a multiple of ``n_shards``.
+    n_arms
+        Arms that each user may play.
+    min_group_size
+        A total is only ever seen over at least this many users; at most a shard's users.
+    horizon
+        Rounds to play, or None where that is not known.
+    n_shards
+        Shards of equal size, each a contiguous range of users.
+
+    Examples
+    --------
+    >>> Problem(n_users=50, n_arms=5, min_group_size=4, horizon=100_000).shard_size
+    50
+    >>> Problem(n_users=10, n_arms=5, min_group_size=0, horizon=100)
+    Traceback (most recent call last):
+    shoal.errors.InvalidInputError: min_group_size must be between 1 and n_users=10; got 0.
+    """
+
+    n_users: int
+    n_arms: int
+    min_group_size: int
+    horizon: int | None = None
+    n_shards: int = 1
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name == "horizon" and value is None:
+                continue
+            object.__setattr__(self, field.name, whole_number(field.name, value))
+        if self.n_users % self.n_shards:
+            raise InvalidInputError(
+                f"n_users must be a multiple of n_shards={self.n_shards}; got {self.n_users}."
+            )
+        if self.min_group_size > self.shard_size:
+            per_shard = "" if self.n_shards == 1 else " per shard"
+            raise InvalidInputError(
+                f"min_group_size must be between 1 and n_users={self.shard_size}{per_shard}; "
+                f"got {self.min_group_size}."
+            )
+
+    @property
+    def shard_size(self) -> int:
+        """Users in each shard."""
+        return self.n_users // self.n_shards
+
+    def shard(self, index: int) -> slice:
+        """Return the users of one shard."""
+        return slice(index * self.shard_size, (index + 1) * self.shard_size)
+
+
+def whole_number(name: str, value: object, *, least: int = 1) -> int:
+    """Return ``value`` as an int, or refuse it by name.
+
+    >>> whole_number("horizon", 2.5)
+    Traceback (most recent call last):
+    shoal.errors.InvalidInputError: horizon must be a whole number of at least 1; got 2.5.
+    """
+    if not isinstance(value, bool):
+        try:
+            number = index(value)  # type: ignore[arg-type]
+        except TypeError:
+            pass
+        else:
+            if number >= least:
+                return number
+    raise InvalidInputError(f"{name} must be a whole number of at least {least}; got {value!r}.")
