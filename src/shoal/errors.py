@@ -30,7 +30,10 @@ class UnknownNameError(InvalidInputError):
     """A name that is not known, with the nearest known ones."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        names = sorted(known)
-        near = get_close_matches(name, names, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {names}."
-        super().__init__(f"{kind} must be a known name; got {name!r}: {hint}")
+        super().__init__(kind, name, sorted(known))  # what pickle hands to a copy
+
+    def __str__(self) -> str:
+        kind, name, known = self.args
+        near = get_close_matches(str(name), known, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {known}."
+        return f"{kind} must be a known name; got {name!r}: {hint}"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.errors import InvalidInputError
 from shoal.model.plan import Plan
+
+Counts = NDArray[np.integer[Any] | np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,8 +33,8 @@ class Feedback:
     """
 
     totals: NDArray[np.float64]
-    released: NDArray[np.integer | np.bool_]
-    reported: NDArray[np.integer | np.bool_]
+    released: Counts
+    reported: Counts
 
     def check(self, plan: Plan) -> None:
         """Refuse feedback that can't belong to ``plan``."""

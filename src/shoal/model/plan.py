@@ -5,17 +5,17 @@ A ``Plan`` that breaks anonymity can't exist. The check is one compiled pass ove
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.errors import AnonymityError, InvalidInputError
-from shoal.model.problem import Problem, whole_number
+from shoal.model.numbers import whole_number
+from shoal.model.problem import Problem
 
 IntArray = NDArray[np.int32]
 
+_INT32 = np.dtype(np.int32)
 _FINE, _ARM, _GROUP, _TWO_ARMS, _TWO_SHARDS, _SMALL = range(6)
 
 
@@ -54,12 +54,12 @@ class Plan:
 
     __slots__ = ("arms", "groups", "n_groups", "problem", "repeats", "smallest_group")
 
-    arms: Final[IntArray]
-    groups: Final[IntArray]
-    repeats: Final[int]
-    problem: Final[Problem]
-    n_groups: Final[int]
-    smallest_group: Final[int]
+    arms: IntArray
+    groups: IntArray
+    repeats: int
+    problem: Problem
+    n_groups: int
+    smallest_group: int
 
     def __init__(
         self, arms: ArrayLike, groups: ArrayLike, repeats: int = 1, *, problem: Problem
@@ -103,12 +103,13 @@ def _column(name: str, values: ArrayLike, n_users: int) -> IntArray:
     given = np.asarray(values)
     if given.shape != (n_users,):
         raise InvalidInputError(f"{name} must have shape ({n_users},); got {given.shape}.")
-    if given.dtype.kind not in "iu":
-        raise InvalidInputError(f"{name} must hold whole numbers; got dtype {given.dtype}.")
-    if given.dtype != np.int32 and given.size and not -(2**31) <= given.min() <= given.max() < 2**31:
-        raise InvalidInputError(f"{name} must fit in 32 bits; got {given.max()}.")
+    if given.dtype != _INT32:
+        if given.dtype.kind not in "iu":
+            raise InvalidInputError(f"{name} must hold whole numbers; got dtype {given.dtype}.")
+        if not -(2**31) <= given.min() <= given.max() < 2**31:
+            raise InvalidInputError(f"{name} must fit in 32 bits; got {given.max()}.")
     column = given.astype(np.int32, order="C", copy=True)
-    column.flags.writeable = False
+    column.setflags(write=False)
     return column
 
 

@@ -9,9 +9,9 @@ problem of 1,000 users in 20 shards.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from operator import index
 
 from shoal.errors import InvalidInputError
+from shoal.model.numbers import whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,13 @@ class Problem:
             value = getattr(self, field.name)
             if field.name == "horizon" and value is None:
                 continue
-            object.__setattr__(self, field.name, whole_number(field.name, value))
+            least = None if field.name == "min_group_size" else 1
+            object.__setattr__(self, field.name, whole_number(field.name, value, least=least))
         if self.n_users % self.n_shards:
             raise InvalidInputError(
                 f"n_users must be a multiple of n_shards={self.n_shards}; got {self.n_users}."
             )
-        if self.min_group_size > self.shard_size:
+        if not 1 <= self.min_group_size <= self.shard_size:
             per_shard = "" if self.n_shards == 1 else " per shard"
             raise InvalidInputError(
                 f"min_group_size must be between 1 and n_users={self.shard_size}{per_shard}; "
@@ -71,21 +72,3 @@ class Problem:
     def shard(self, index: int) -> slice:
         """Return the users of one shard."""
         return slice(index * self.shard_size, (index + 1) * self.shard_size)
-
-
-def whole_number(name: str, value: object, *, least: int = 1) -> int:
-    """Return ``value`` as an int, or refuse it by name.
-
-    >>> whole_number("horizon", 2.5)
-    Traceback (most recent call last):
-    shoal.errors.InvalidInputError: horizon must be a whole number of at least 1; got 2.5.
-    """
-    if not isinstance(value, bool):
-        try:
-            number = index(value)  # type: ignore[arg-type]
-        except TypeError:
-            pass
-        else:
-            if number >= least:
-                return number
-    raise InvalidInputError(f"{name} must be a whole number of at least {least}; got {value!r}.")

@@ -1,0 +1,40 @@
+"""Reading numbers at the edge: by name, with the rule, or not at all."""
+
+from __future__ import annotations
+
+import math
+from operator import index
+from typing import Any
+
+from shoal.errors import InvalidInputError
+
+
+def whole_number(name: str, value: Any, *, least: int | None = 1) -> int:
+    """Return ``value`` as an int, or refuse it by name.
+
+    >>> whole_number("horizon", 2.5)
+    Traceback (most recent call last):
+    shoal.errors.InvalidInputError: horizon must be a whole number of at least 1; got 2.5.
+    """
+    if not isinstance(value, bool):
+        try:
+            number = index(value)
+        except TypeError:
+            pass
+        else:
+            if least is None or number >= least:
+                return number
+    bound = "" if least is None else f" of at least {least}"
+    raise InvalidInputError(f"{name} must be a whole number{bound}; got {value!r}.")
+
+
+def positive_number(name: str, value: Any) -> float:
+    """Return ``value`` as a finite float above 0, or refuse it by name.
+
+    >>> positive_number("gamma", "much")
+    Traceback (most recent call last):
+    shoal.errors.InvalidInputError: gamma must be a positive number; got 'much'.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf:
+        return float(value)
+    raise InvalidInputError(f"{name} must be a positive number; got {value!r}.")
