@@ -1,0 +1,169 @@
+"""The reward distributions: Bernoulli, Gaussian (the 1-subgaussian case), bounded, deterministic.
+
+Each draws the sum of any number of rounds at once, exactly in distribution.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from shoal.environments.base import Environment, FloatArray
+from shoal.environments.participation import Counts
+from shoal.errors import InvalidInputError
+from shoal.model import Plan, Problem
+
+
+class Bernoulli(Environment):
+    """Rewards of 0 or 1: a user's n rounds sum to a binomial.
+
+    Examples
+    --------
+    >>> problem = Problem(n_users=4, n_arms=2, min_group_size=2)
+    >>> means = [[1.0, 0.0], [1.0, 0.0], [0.5, 0.5], [0.5, 0.5]]
+    >>> environment = Bernoulli(problem, means, rng=np.random.default_rng(0))
+    >>> plan = Plan([0, 0, 1, 1], [0, 0, -1, -1], 10, problem=problem)
+    >>> feedback = environment.play(plan)
+    >>> feedback.totals, feedback.released, feedback.reported
+    (array([20.]), array([10], dtype=int32), array([10, 10,  0,  0], dtype=int32))
+    """
+
+    rewards: ClassVar[str] = "bernoulli"
+
+    def __init__(
+        self,
+        problem: Problem,
+        means: ArrayLike,
+        *,
+        rng: np.random.Generator,
+        participation: ArrayLike = 1.0,
+    ) -> None:
+        super().__init__(problem, means, rng=rng, participation=participation)
+        self._uniforms = np.empty(problem.n_users)
+        self._users = np.arange(problem.n_users)
+
+    def _totals(self, plan: Plan, reported: Counts) -> FloatArray:
+        totals = np.zeros(plan.n_groups)
+        if plan.repeats == 1:
+            # Policies that learn every round come here: no memory is taken but the feedback's.
+            self.rng.random(out=self._uniforms)
+            _add_successes(self._uniforms, self.means, plan.arms, plan.groups, reported, totals)
+        else:
+            successes = self.rng.binomial(reported, self.means[self._users, plan.arms])
+            _add_by_group(successes, plan.groups, totals)
+        return totals
+
+
+class Gaussian(Environment):
+    """Normal rewards of unit variance and any finite means: one draw per group."""
+
+    rewards: ClassVar[str] = "gaussian"
+    means_are_shares: ClassVar[bool] = False
+
+    def _totals(self, plan: Plan, reported: Counts) -> FloatArray:
+        totals, variances = np.zeros(plan.n_groups), np.zeros(plan.n_groups)
+        _add_means(self.means, plan.arms, plan.groups, reported, totals)
+        _add_by_group(reported, plan.groups, variances)
+        totals += np.sqrt(variances) * self.rng.standard_normal(plan.n_groups)
+        return totals
+
+
+class Bounded(Environment):
+    """Rewards in [0, 1] from the Beta distribution with each user's mean on the arm.
+
+    Parameters
+    ----------
+    concentration
+        The Beta's two parameters sum to this: the variance is mean (1 - mean) / (1 + it). At 2,
+        a mean of one half makes the uniform distribution.
+    """
+
+    rewards: ClassVar[str] = "bounded"
+
+    def __init__(
+        self,
+        problem: Problem,
+        means: ArrayLike,
+        *,
+        rng: np.random.Generator,
+        participation: ArrayLike = 1.0,
+        concentration: float = 2.0,
+    ) -> None:
+        super().__init__(problem, means, rng=rng, participation=participation)
+        if not 0.0 < concentration < np.inf:
+            raise InvalidInputError(
+                f"concentration must be positive and finite; got {concentration}."
+            )
+        self.concentration = float(concentration)
+
+    def _totals(self, plan: Plan, reported: Counts) -> FloatArray:
+        totals = np.zeros(plan.n_groups)
+        _add_betas(
+            self.rng, self.concentration, self.means, plan.arms, plan.groups, reported, totals
+        )
+        return totals
+
+
+class Deterministic(Environment):
+    """Every reward is its mean, as in the proof of Theorem 5."""
+
+    rewards: ClassVar[str] = "deterministic"
+
+    def _totals(self, plan: Plan, reported: Counts) -> FloatArray:
+        totals = np.zeros(plan.n_groups)
+        _add_means(self.means, plan.arms, plan.groups, reported, totals)
+        return totals
+
+
+@njit(cache=True)
+def _add_successes(
+    uniforms: FloatArray,
+    means: FloatArray,
+    arms: Counts,
+    groups: Counts,
+    reported: Counts,
+    totals: FloatArray,
+) -> None:
+    for user in range(len(arms)):
+        if reported[user]:
+            totals[groups[user]] += uniforms[user] < means[user, arms[user]]
+
+
+@njit(cache=True)
+def _add_means(
+    means: FloatArray, arms: Counts, groups: Counts, reported: Counts, totals: FloatArray
+) -> None:
+    for user in range(len(arms)):
+        if reported[user]:
+            totals[groups[user]] += reported[user] * means[user, arms[user]]
+
+
+@njit(cache=True)
+def _add_betas(
+    rng: np.random.Generator,
+    concentration: float,
+    means: FloatArray,
+    arms: Counts,
+    groups: Counts,
+    reported: Counts,
+    totals: FloatArray,
+) -> None:
+    for user in range(len(arms)):
+        if reported[user]:
+            mean = means[user, arms[user]]
+            a, b = concentration * mean, concentration * (1.0 - mean)
+            if a == 0.0 or b == 0.0:
+                totals[groups[user]] += reported[user] * mean
+            else:
+                for _ in range(reported[user]):
+                    totals[groups[user]] += rng.beta(a, b)
+
+
+@njit(cache=True)
+def _add_by_group(amounts: NDArray[np.integer], groups: Counts, totals: FloatArray) -> None:
+    for user in range(len(groups)):
+        if groups[user] >= 0:
+            totals[groups[user]] += amounts[user]

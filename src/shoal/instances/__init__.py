@@ -1,0 +1,37 @@
+"""Instances: where means come from. Means only, (n_users, n_arms); rewards are environments' work.
+
+``from_log`` and ``load_means`` are loaded on first use, because they read files with polars.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from shoal.instances.lower_bounds import FAMILIES, lower_bound
+from shoal.instances.registry import INSTANCES, instance
+from shoal.instances.synthetic import clustered, linear, uniform
+
+if TYPE_CHECKING:
+    from shoal.instances.files import load_means
+    from shoal.instances.logs import from_log
+
+__all__ = [
+    "FAMILIES",
+    "INSTANCES",
+    "clustered",
+    "from_log",
+    "instance",
+    "linear",
+    "load_means",
+    "lower_bound",
+    "uniform",
+]
+
+_HOMES = {"from_log": "shoal.instances.logs", "load_means": "shoal.instances.files"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'shoal.instances' has no attribute {name!r}")

@@ -1,0 +1,35 @@
+"""Instance classes by name, for experiments and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.errors import UnknownNameError
+from shoal.instances.synthetic import clustered, linear, uniform
+
+INSTANCES: Final[dict[str, Callable[..., NDArray[np.float64]]]] = {
+    "uniform": uniform,
+    "linear": linear,
+    "clustered": clustered,
+}
+
+
+def instance(
+    name: str, n_users: int, n_arms: int, *, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Draw the means of a class by its name.
+
+    >>> instance("linear", 50, 5, rng=np.random.default_rng(0)).shape
+    (50, 5)
+    >>> instance("liner", 50, 5, rng=np.random.default_rng(0))
+    Traceback (most recent call last):
+    shoal.errors.UnknownNameError: instance must be a known name; got 'liner': \
+did you mean 'linear'?
+    """
+    if name not in INSTANCES:
+        raise UnknownNameError("instance", name, INSTANCES)
+    return INSTANCES[name](n_users, n_arms, rng=rng)

@@ -1,0 +1,89 @@
+"""Synthetic populations: the two classes of the paper's Appendix B, and taste clusters."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.errors import InvalidInputError
+from shoal.model.numbers import whole_number
+
+FloatArray = NDArray[np.float64]
+
+HIGHEST_CLUSTERED_MEAN = 0.9
+"""No user of a clustered population answers more often than this."""
+
+
+def uniform(n_users: int, n_arms: int, *, rng: np.random.Generator) -> FloatArray:
+    """Draw every mean from U([0, 1]) independently (Appendix B, first class).
+
+    >>> uniform(2, 3, rng=np.random.default_rng(0)).round(2)
+    array([[0.64, 0.27, 0.04],
+           [0.02, 0.81, 0.91]])
+    """
+    return rng.random(_shape(n_users, n_arms))
+
+
+def linear(
+    n_users: int, n_arms: int, *, rng: np.random.Generator, dimension: int = 10
+) -> FloatArray:
+    """Draw a random direction per user and per arm (Appendix B, second class).
+
+    A mean is (cosine + 1) / 2 of the angle between the user's and the arm's unit vector, the
+    paper's 0.5 (theta_ij + 1).
+
+    >>> linear(2, 3, rng=np.random.default_rng(0), dimension=1)
+    array([[1., 1., 0.],
+           [0., 0., 1.]])
+    """
+    n_users, n_arms = _shape(n_users, n_arms)
+    dimension = whole_number("dimension", dimension)
+    users = _directions(n_users, dimension, rng)
+    arms = _directions(n_arms, dimension, rng)
+    cosines = users @ arms.T  # (n_users, n_arms)
+    return np.clip(0.5 * (cosines + 1.0), 0.0, 1.0)
+
+
+def clustered(
+    n_users: int,
+    n_arms: int,
+    *,
+    rng: np.random.Generator,
+    n_clusters: int = 6,
+    rate: float = 1 / 13,
+    spread: float = 0.3,
+) -> FloatArray:
+    """Draw users around a few tastes, with low means as real click rates are.
+
+    Each user belongs to a cluster chosen uniformly at random. A cluster's mean on an arm is drawn
+    from Beta(1, 1 / rate - 1), and each user multiplies it by exp(N(0, spread²)), up to 0.9.
+
+    Parameters
+    ----------
+    rate
+        Expected mean of a cluster on an arm, before users spread around it. The default of 1/13
+        is Beta(1, 12).
+    spread
+        Standard deviation of the logarithm of a user's own factor on each arm.
+    """
+    n_users, n_arms = _shape(n_users, n_arms)
+    n_clusters = whole_number("n_clusters", n_clusters)
+    if not 0.0 < rate < 1.0:
+        raise InvalidInputError(f"rate must lie strictly between 0 and 1; got {rate}.")
+    if not 0.0 <= spread < np.inf:
+        raise InvalidInputError(f"spread must be finite and at least 0; got {spread}.")
+    tastes = rng.beta(1.0, 1.0 / rate - 1.0, size=(n_clusters, n_arms))
+    cluster = rng.integers(n_clusters, size=n_users)
+    own = np.exp(rng.normal(0.0, spread, size=(n_users, n_arms)))
+    return np.minimum(tastes[cluster] * own, HIGHEST_CLUSTERED_MEAN)
+
+
+def _shape(n_users: int, n_arms: int) -> tuple[int, int]:
+    return whole_number("n_users", n_users), whole_number("n_arms", n_arms)
+
+
+def _directions(n: int, dimension: int, rng: np.random.Generator) -> FloatArray:
+    """Draw n unit vectors, uniform on the sphere, (n, dimension)."""
+    vectors = rng.standard_normal((n, dimension))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors
