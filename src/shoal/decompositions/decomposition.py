@@ -1,0 +1,52 @@
+"""The result of every method: assignments of users to arms, with repeat counts (Section 3.2).
+
+An assignment is the paper's M_r; one that is repeated n times stands for n equal ones, so that
+R, the number of assignments, is ``total``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decomposition:
+    """Assignments that together meet a demand.
+
+    Parameters
+    ----------
+    assignments
+        The arm of each user in each assignment, (n_assignments, n_users).
+    repeats
+        How often each assignment is played, (n_assignments,).
+
+    Examples
+    --------
+    >>> Decomposition(np.array([[0, 0], [1, 1]]), np.array([3, 2])).total
+    5
+    """
+
+    assignments: NDArray[np.signedinteger]
+    repeats: NDArray[np.int64]
+
+    @property
+    def total(self) -> int:
+        """Assignments to play, counted with repeats: the paper's R."""
+        return int(self.repeats.sum())
+
+
+def arm_dtype(n_arms: int) -> type[np.signedinteger]:
+    """Return the type that assignments keep arms in: narrow, for they are the bulk of the data."""
+    return np.int16 if n_arms <= np.iinfo(np.int16).max else np.int32
+
+
+def joined(parts: Sequence[Decomposition]) -> Decomposition:
+    """Return one decomposition that plays all of ``parts``."""
+    return Decomposition(
+        np.concatenate([part.assignments for part in parts]),
+        np.concatenate([part.repeats for part in parts]),
+    )

@@ -1,0 +1,152 @@
+"""Demand for feedback: batched and U-batched graphs (Section 3.2).
+
+A batched graph is a set of active arms A_i per user, ``active`` (n_users, n_arms), and a total
+``demand`` D per user: user i wants D/|A_i| pieces of feedback on each active arm. It is U-batched
+for U = ``cluster_size`` if some assignment of users to active arms gives every arm U users.
+
+Users with the same active arms are one type. What is asked about the graph alone is answered on
+types, whose number is free of the number of users.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shoal.errors import DemandError, InvalidInputError
+from shoal.model.numbers import whole_number
+
+BoolMatrix = NDArray[np.bool_]
+IntVector = NDArray[np.int64]
+
+
+def weights(active: ArrayLike, demand: int) -> NDArray[np.float64]:
+    """Return the feedback that each user wants on each arm, (n_users, n_arms).
+
+    >>> weights([[True, True], [False, True]], 6)
+    array([[3., 3.],
+           [0., 6.]])
+    """
+    wanted = checked_active(active)
+    per_arm = whole_number("demand", demand) / wanted.sum(axis=1, keepdims=True)
+    return np.where(wanted, per_arm, 0.0)
+
+
+def serviceable(active: ArrayLike, min_crowd: int) -> BoolMatrix:
+    """Return ``active`` without the arms that fewer than ``min_crowd`` users want.
+
+    No assignment can be informative on those. Rows may become empty.
+    """
+    wanted: BoolMatrix = np.asarray(active, bool)
+    often: BoolMatrix = wanted.sum(axis=0) >= min_crowd
+    return wanted & often
+
+
+def is_batched(active: ArrayLike, cluster_size: int) -> bool:
+    """Tell whether users can be assigned to active arms with ``cluster_size`` on every arm.
+
+    A maximum flow from types of users to arms, exact.
+
+    >>> is_batched([[True, True], [True, True], [True, False]], 1)
+    True
+    >>> is_batched([[True, False], [True, False], [True, True]], 2)
+    False
+    """
+    patterns, counts, _ = types(checked_active(active))
+    return _flow_fills(patterns, counts, whole_number("cluster_size", cluster_size))
+
+
+def cluster_size(active: ArrayLike) -> int:
+    """Return the largest U for which the graph is U-batched, 0 if there is none.
+
+    >>> cluster_size([[True, True], [True, True], [True, False], [True, False]])
+    2
+    """
+    wanted = checked_active(active)
+    patterns, counts, _ = types(wanted)
+    low, high = 0, min(int(wanted.sum(axis=0).min()), len(wanted) // wanted.shape[1])
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _flow_fills(patterns, counts, middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def types(active: BoolMatrix) -> tuple[BoolMatrix, IntVector, IntVector]:
+    """Return the distinct rows of ``active``, how many users have each, and each user's row."""
+    n_arms = active.shape[1]
+    packed = np.packbits(active, axis=1)  # (n_users, n_bytes)
+    if n_arms <= 16:
+        # Few enough possible rows to count them all, without sorting.
+        codes = packed[:, 0].astype(np.int64) << 8
+        if n_arms > 8:
+            codes |= packed[:, 1]
+        counts = np.bincount(codes, minlength=1 << 16)
+        kinds = np.flatnonzero(counts)
+        number = np.empty(1 << 16, np.int64)
+        number[kinds] = np.arange(len(kinds))
+        patterns = (kinds[:, None] >> np.arange(15, 15 - n_arms, -1) & 1).astype(np.bool_)
+        return patterns, counts[kinds], number[codes]
+    keys = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
+    if packed.shape[1] <= 8:
+        # One whole number a user sorts far faster than a row of bytes.
+        padded = np.zeros((len(packed), 8), np.uint8)
+        padded[:, : packed.shape[1]] = packed
+        keys = padded.view(np.uint64).ravel()
+    _, first, of_user, counts = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True
+    )
+    return active[first], counts.astype(np.int64), of_user.astype(np.int64)
+
+
+def checked_active(active: ArrayLike) -> BoolMatrix:
+    """Return ``active`` as a matrix of truth values, refusing a user without an active arm."""
+    matrix = np.asarray(active)
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise InvalidInputError(f"active must have shape (n_users, n_arms); got {matrix.shape}.")
+    if matrix.dtype != np.bool_:
+        if not np.isin(matrix, (0, 1)).all():
+            raise InvalidInputError(f"active must hold truth values; got dtype {matrix.dtype}.")
+        matrix = matrix.astype(np.bool_)
+    empty = ~matrix.any(axis=1)
+    if empty.any():
+        raise InvalidInputError(
+            f"active[{int(empty.argmax())}] must have at least one active arm; got none."
+        )
+    return matrix
+
+
+def checked_crowds(active: BoolMatrix, min_crowd: int) -> None:
+    """Refuse a demand for an arm that too few users want for any assignment to be informative."""
+    n_wanting = active.sum(axis=0)
+    short = (n_wanting > 0) & (n_wanting < min_crowd)
+    if short.any():
+        arm = int(short.argmax())
+        raise DemandError(
+            f"arm {arm} must be wanted by at least min_crowd={min_crowd} users; "
+            f"got {n_wanting[arm]}."
+        )
+
+
+def needed(active: BoolMatrix, demand: int) -> IntVector:
+    """Return the informative assignments that each user needs on each active arm, (n_users,)."""
+    sizes: IntVector = active.sum(axis=1)
+    return -(-demand // sizes)
+
+
+def _flow_fills(patterns: BoolMatrix, counts: IntVector, cluster_size: int) -> bool:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import maximum_flow
+
+    n_types, n_arms = patterns.shape
+    if cluster_size * n_arms > counts.sum():
+        return False
+    kind, arm = np.nonzero(patterns)
+    source, sink = n_types + n_arms, n_types + n_arms + 1
+    tails = np.concatenate([np.full(n_types, source), kind, n_types + np.arange(n_arms)])
+    heads = np.concatenate([np.arange(n_types), n_types + arm, np.full(n_arms, sink)])
+    capacities = np.concatenate([counts, counts[kind], np.full(n_arms, cluster_size)])
+    graph = coo_array((capacities.astype(np.int32), (tails, heads)), shape=(sink + 1, sink + 1))
+    return bool(maximum_flow(graph.tocsr(), source, sink).flow_value == cluster_size * n_arms)

@@ -1,0 +1,309 @@
+"""Equitable splitting of whole shares into assignments, by Euler tours on the arms.
+
+``rows`` (n_slots, n_users) holds one arm per slot and user. Entries are only ever exchanged
+within a user's column, so that what a user plays in all never changes; what changes is when.
+
+Halving: pair each slot of the left half with one of the right. A user's two arms in a pair of
+slots are an edge between those arms, and the user may exchange them. An orientation of the edges
+in which every arm has as many tails as heads, up to one, splits every arm's load evenly. Half of
+the parallel edges go each way; what is left over is a simple graph on the arms, and Euler trails
+orient it. So a halving counts edges in one sequential pass and turns a few of them; no trail ever
+visits a user. Halved down to single slots, every arm has floor or ceiling of its mean load in
+every slot.
+
+An odd number of slots first gives up one: an assignment with floor or ceiling loads, found by
+augmenting paths on the arms (it exists because the transport polytope is integral).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from shoal.decompositions.decomposition import arm_dtype
+
+Rows = NDArray[np.signedinteger]
+Mask = NDArray[np.bool_]
+Loads = NDArray[np.int64]
+
+
+def equitable(shares: Loads, n_slots: int) -> Rows:
+    """Spread ``shares`` (n_users, n_arms), each row of sum ``n_slots``, evenly over the slots."""
+    rows = np.empty((n_slots, len(shares)), arm_dtype(shares.shape[1]))
+    _deal(rows, shares)
+    balance(rows, shares.shape[1])
+    return rows
+
+
+@njit(cache=True)
+def _deal(rows: Rows, shares: Loads) -> None:
+    n_slots = len(rows)
+    for user in range(len(shares)):
+        # Users start at different slots, for loads that are roughly even from the start.
+        slot = user % n_slots
+        for arm in range(shares.shape[1]):
+            for _ in range(shares[user, arm]):
+                rows[slot, user] = arm
+                slot = slot + 1 if slot + 1 < n_slots else 0
+
+
+@njit(cache=True)
+def balance(rows: Rows, n_arms: int) -> None:
+    """Exchange entries within columns until every load is floor or ceiling of its arm's mean."""
+    stack = [(0, len(rows))]
+    while len(stack):
+        start, stop = stack.pop()
+        if (stop - start) % 2 == 1 and stop - start > 1:
+            _peel(rows[start:stop], n_arms)
+            start += 1
+        if stop - start > 1:
+            middle = (start + stop) // 2
+            _halve(rows[start:middle], rows[middle:stop], n_arms)
+            stack.append((middle, stop))
+            stack.append((start, middle))
+
+
+@njit(cache=True)
+def _halve(left: Rows, right: Rows, n_arms: int) -> None:
+    """Exchange entries between the halves until every arm's loads differ by at most one."""
+    turns = _turns(_joint_counts(left, right, n_arms))
+    n_turns = turns.sum()
+    for slot in range(len(left)):
+        if n_turns == 0:
+            break
+        for user in range(left.shape[1]):
+            one, other = left[slot, user], right[slot, user]
+            if turns[one, other] > 0:
+                turns[one, other] -= 1
+                n_turns -= 1
+                left[slot, user], right[slot, user] = other, one
+
+
+@njit(cache=True)
+def _joint_counts(left: Rows, right: Rows, n_arms: int) -> Loads:
+    """Return how often each arm on the left is paired with each on the right."""
+    # Four tables in turn: a counter that was just written is slow to read again.
+    tables: Loads = np.zeros((4, n_arms * n_arms), np.int64)
+    n_users = left.shape[1]
+    even = n_users - n_users % 4
+    for slot in range(len(left)):
+        one, other = left[slot], right[slot]
+        for user in range(0, even, 4):
+            tables[0, one[user] * n_arms + other[user]] += 1
+            tables[1, one[user + 1] * n_arms + other[user + 1]] += 1
+            tables[2, one[user + 2] * n_arms + other[user + 2]] += 1
+            tables[3, one[user + 3] * n_arms + other[user + 3]] += 1
+        for user in range(even, n_users):
+            tables[0, one[user] * n_arms + other[user]] += 1
+    counts: Loads = tables.sum(axis=0)
+    return counts.reshape((n_arms, n_arms))
+
+
+@njit(cache=True)
+def _turns(counts: Loads) -> Loads:
+    """Return how many edges of each direction, left to right, to turn around."""
+    n_arms = len(counts)
+    turns = np.zeros((n_arms, n_arms), np.int64)
+    odd = np.zeros((n_arms, n_arms), np.bool_)
+    for one in range(n_arms):
+        for other in range(n_arms):
+            if counts[one, other] > counts[other, one]:
+                turns[one, other] = (counts[one, other] - counts[other, one]) // 2
+            odd[one, other] = (counts[one, other] + counts[other, one]) % 2 == 1
+    # What is left is one edge for each odd pair, in the direction that is more frequent. Trails
+    # first from arms of odd degree, where they must end; then only closed ones are left.
+    degree = odd.sum(axis=1)
+    for parity in (1, 0):
+        for first in range(n_arms):
+            if degree[first] % 2 == parity:
+                arm, following = first, _next(odd[first])
+                while following >= 0:
+                    odd[arm, following] = odd[following, arm] = False
+                    degree[arm] -= 1
+                    degree[following] -= 1
+                    if counts[following, arm] > counts[arm, following]:
+                        turns[following, arm] += 1
+                    arm, following = following, _next(odd[following])
+    return turns
+
+
+@njit(cache=True)
+def _next(joined: Mask) -> int:
+    for arm in range(len(joined)):
+        if joined[arm]:
+            return arm
+    return -1
+
+
+@njit(cache=True)
+def _peel(rows: Rows, n_arms: int) -> None:
+    """Exchange entries until the first slot has floor or ceiling of every arm's mean load."""
+    n_slots, n_users = rows.shape
+    total = np.zeros(n_arms, np.int64)
+    for slot in range(n_slots):
+        for user in range(n_users):
+            total[rows[slot, user]] += 1
+    load = np.zeros(n_arms, np.int64)
+    for user in range(n_users):
+        load[rows[0, user]] += 1
+    low, high = total // n_slots, -(-total // n_slots)
+    _swap_directly(rows, load, high)
+    _swap_directly(rows, load, low)
+    if ((load >= low) & (load <= high)).all():
+        return
+    chosen = np.zeros((n_users, n_arms), np.bool_)
+    held = np.zeros((n_users, n_arms), np.bool_)
+    for user in range(n_users):
+        chosen[user, rows[0, user]] = True
+    for slot in range(n_slots):
+        for user in range(n_users):
+            held[user, rows[slot, user]] = True
+    settle(chosen, held, low, high)
+    for user in range(n_users):
+        if not chosen[user, rows[0, user]]:
+            for slot in range(1, n_slots):
+                if chosen[user, rows[slot, user]]:
+                    rows[0, user], rows[slot, user] = rows[slot, user], rows[0, user]
+                    break
+
+
+@njit(cache=True)
+def _swap_directly(rows: Rows, load: Loads, bound: Loads) -> None:
+    """Swap arms above their bound in the first slot for the user's arm that lacks most."""
+    n_slots, n_users = rows.shape
+    n_moves = _n_moves(load, bound)
+    for user in range(n_users):
+        if n_moves == 0:
+            break
+        arm = rows[0, user]
+        if load[arm] > bound[arm]:
+            best, lack = 0, 0
+            for slot in range(1, n_slots):
+                other = rows[slot, user]
+                if bound[other] - load[other] > lack:
+                    best, lack = slot, bound[other] - load[other]
+            if best > 0:
+                load[arm] -= 1
+                load[rows[best, user]] += 1
+                rows[0, user], rows[best, user] = rows[best, user], arm
+                n_moves -= 1
+
+
+@njit(cache=True)
+def _n_moves(load: Loads, bound: Loads) -> int:
+    """Return how many users can at most usefully move from arms above to arms below a bound."""
+    n_above: int = np.maximum(load - bound, 0).sum()
+    n_below: int = np.maximum(bound - load, 0).sum()
+    return min(n_above, n_below)
+
+
+@njit(cache=True)
+def settle(chosen: Mask, allowed: Mask, low: Loads, high: Loads) -> bool:
+    """Exchange chosen arms for other allowed ones until all loads are between low and high.
+
+    Each user keeps its number of chosen arms. False if no such choice exists.
+    """
+    n_users, n_arms = chosen.shape
+    load = np.zeros(n_arms, np.int64)
+    for user in range(n_users):
+        for arm in range(n_arms):
+            load[arm] += chosen[user, arm]
+    _exchange_directly(chosen, allowed, load, high)
+    _exchange_directly(chosen, allowed, load, low)
+    if ((load >= low) & (load <= high)).all():
+        return True
+    # movable[a, b]: users who could exchange a for b.
+    movable = np.zeros((n_arms, n_arms), np.int64)
+    for user in range(n_users):
+        _count(movable, chosen[user], allowed[user], 1)
+    for arm in range(n_arms):
+        while load[arm] > high[arm]:
+            path = _path(movable, arm, load < high)
+            if len(path) == 0:
+                return False
+            _follow(path, chosen, allowed, load, movable)
+    for arm in range(n_arms):
+        while load[arm] < low[arm]:
+            path = _path(movable.T, arm, load > low)[::-1]
+            if len(path) == 0:
+                return False
+            _follow(path, chosen, allowed, load, movable)
+    return True
+
+
+@njit(cache=True)
+def _exchange_directly(chosen: Mask, allowed: Mask, load: Loads, bound: Loads) -> None:
+    """Let users exchange an arm above its bound for the one that is furthest below its own."""
+    n_users, n_arms = chosen.shape
+    n_moves = _n_moves(load, bound)
+    for user in range(n_users):
+        if n_moves == 0:
+            break
+        for arm in range(n_arms):
+            if chosen[user, arm] and load[arm] > bound[arm]:
+                best = -1
+                for other in range(n_arms):
+                    if allowed[user, other] and not chosen[user, other]:
+                        lack = bound[other] - load[other]
+                        if lack > 0 and (best < 0 or lack > bound[best] - load[best]):
+                            best = other
+                if best >= 0:
+                    chosen[user, arm], chosen[user, best] = False, True
+                    load[arm] -= 1
+                    load[best] += 1
+                    n_moves -= 1
+
+
+@njit(cache=True)
+def _count(movable: Loads, chosen: Mask, allowed: Mask, sign: int) -> None:
+    for arm in range(len(chosen)):
+        if chosen[arm]:
+            for other in range(len(chosen)):
+                if allowed[other] and not chosen[other]:
+                    movable[arm, other] += sign
+
+
+@njit(cache=True)
+def _path(movable: Loads, source: int, ends: Mask) -> Loads:
+    """Return a shortest path of possible exchanges from ``source`` to one of ``ends``."""
+    n_arms = len(movable)
+    parent = np.full(n_arms, -1, np.int64)
+    parent[source] = source
+    queue = np.empty(n_arms, np.int64)
+    queue[0], head, tail = source, 0, 1
+    while head < tail:
+        arm = queue[head]
+        head += 1
+        if ends[arm] and arm != source:
+            length = 1
+            step = arm
+            while step != source:
+                step = parent[step]
+                length += 1
+            path = np.empty(length, np.int64)
+            for place in range(length - 1, -1, -1):
+                path[place] = arm
+                arm = parent[arm]
+            return path
+        for other in range(n_arms):
+            if parent[other] < 0 and movable[arm, other] > 0:
+                parent[other] = arm
+                queue[tail] = other
+                tail += 1
+    return np.empty(0, np.int64)
+
+
+@njit(cache=True)
+def _follow(path: Loads, chosen: Mask, allowed: Mask, load: Loads, movable: Loads) -> None:
+    # From the far end, so that an exchange never takes away the next one's user.
+    for place in range(len(path) - 2, -1, -1):
+        arm, other = path[place], path[place + 1]
+        for user in range(len(chosen)):
+            if chosen[user, arm] and allowed[user, other] and not chosen[user, other]:
+                _count(movable, chosen[user], allowed[user], -1)
+                chosen[user, arm], chosen[user, other] = False, True
+                _count(movable, chosen[user], allowed[user], 1)
+                break
+    load[path[0]] -= 1
+    load[path[-1]] += 1

@@ -1,0 +1,171 @@
+"""The optimal decomposition's ratio (Section 3.4.2, Lemma 3): the largest beta for a graph.
+
+The paper takes the largest beta with beta·w in P_C and shows that D/beta + NK + 1 assignments
+suffice. P_C does not hold every point below its points, so that beta·w must be met *exactly*: a
+user can't get more feedback than it wants, although in a decomposition it may. We therefore let a
+point of P_C cover beta·w, which is what a decomposition needs and what the converse in Lemma 3
+gives; ``exact=True`` takes the paper's words instead. The exact beta can be 0 where the covering
+one is not: users 0 {arm 0}, 1 {0, 1}, 2 and 3 {1} with C+1 = 2 are such a graph.
+
+The paper says it is not clear that this can be done efficiently. Users of one type are
+interchangeable, so the program's size is free of their number; open sets are added as the prices
+ask for them, and the last pricing proves the bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import monotonic
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shoal.decompositions.demand import (
+    BoolMatrix,
+    IntVector,
+    checked_active,
+    checked_crowds,
+    types,
+)
+from shoal.decompositions.open_sets import Floats, OpenSetProgram
+from shoal.decompositions.pricing import fillable_sets, pricing
+from shoal.model.numbers import whole_number
+
+TOLERANCE = 1e-8  # of the LP solver
+ENUMERATED_ARMS = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Optimum:
+    """The largest beta, with both halves of its proof.
+
+    Parameters
+    ----------
+    beta
+        Reached by the mixture below: 1/beta assignments per unit of demand.
+    bound
+        No beta is larger: with ``prices`` p, the sum of p·w is 1, and the sum of p·v is at most
+        ``bound`` for every point v of P_C.
+    open_sets, set_weights, plays
+        The mixture: sets of open arms (n_sets, n_arms), the share of the assignments that each
+        set is open in (n_sets,), and how much users of each type play each arm meanwhile
+        (n_sets, n_types, n_arms).
+    prices
+        The price of each (type, arm) pair, (n_types, n_arms); a user's is 1/counts of it.
+    patterns, counts, of_user
+        The types: their active arms (n_types, n_arms), users of each, and each user's type.
+    """
+
+    beta: float
+    bound: float
+    open_sets: BoolMatrix
+    set_weights: Floats
+    plays: Floats
+    prices: Floats
+    patterns: BoolMatrix
+    counts: IntVector
+    of_user: IntVector
+
+    @property
+    def gap(self) -> float:
+        """How far beta may be from the largest; 0 if nothing but rounding is left."""
+        return 0.0 if self.bound - self.beta <= 2 * TOLERANCE else self.bound - self.beta
+
+
+def optimum(
+    active: ArrayLike, *, min_crowd: int, exact: bool = False, seconds: float = 60.0
+) -> Optimum:
+    """Return the largest beta for which a point of P_C covers beta times the graph's weights.
+
+    Parameters
+    ----------
+    active
+        Each user's active arms, (n_users, n_arms).
+    min_crowd
+        Fewest users on an open arm, C+1.
+    exact
+        Whether beta·w itself must lie in P_C.
+    seconds
+        Stop pricing after this time; ``gap`` says what may be left to gain.
+
+    Examples
+    --------
+    >>> best = optimum([[True, True]] * 4, min_crowd=3)
+    >>> round(best.beta, 6), best.gap
+    (1.0, 0.0)
+    """
+    graph = checked_active(active)
+    min_crowd = whole_number("min_crowd", min_crowd)
+    checked_crowds(graph, min_crowd)
+    patterns, counts, of_user = types(graph)
+    program = beta_program(patterns, counts, min_crowd=min_crowd, exact=exact)
+    wanted = np.asarray(patterns.any(axis=0))
+    few = wanted.sum() <= ENUMERATED_ARMS
+    for opened in fillable_sets(patterns, counts, min_crowd) if few else _first_sets(wanted):
+        program.add(opened)
+    beta = program.solve(vertex=True)
+    # No beta is above 1, for each user plays one arm at a time: prices of 1 on one type's arms.
+    bound, prices = 1.0, np.zeros(patterns.shape)
+    prices[0, patterns[0]] = 1.0
+    if few:
+        bound, prices = program.prices()
+    elif beta < bound - TOLERANCE:
+        beta, bound, prices = _generate(program, prices, patterns, counts, min_crowd, seconds)
+    weights, plays = program.solution()
+    used = weights > 0
+    return Optimum(
+        beta=beta,
+        bound=max(beta, bound),
+        open_sets=np.array(program.sets)[used],
+        set_weights=weights[used],
+        plays=plays[used],
+        prices=prices,
+        patterns=patterns,
+        counts=counts,
+        of_user=of_user,
+    )
+
+
+def beta_program(
+    patterns: BoolMatrix, counts: IntVector, *, min_crowd: int, exact: bool
+) -> OpenSetProgram:
+    """Return the program for the largest beta, without any open set yet."""
+    sizes = patterns.sum(axis=1)
+    kind, _ = np.nonzero(patterns)
+    return OpenSetProgram(
+        patterns,
+        counts,
+        min_crowd=min_crowd,
+        extra=-1.0 / sizes[kind, None],
+        gains=np.ones(1),
+        lower=np.zeros(len(kind)),
+        upper=np.full(len(kind), 0.0 if exact else np.inf),
+    )
+
+
+def _first_sets(wanted: BoolMatrix) -> BoolMatrix:
+    """Return all wanted arms at once and each alone, (n_sets, n_arms)."""
+    return np.vstack([wanted, np.diag(wanted)[wanted]])
+
+
+def _generate(
+    program: OpenSetProgram,
+    prices: Floats,
+    patterns: BoolMatrix,
+    counts: IntVector,
+    min_crowd: int,
+    seconds: float,
+) -> tuple[float, float, Floats]:
+    """Add the open sets that prices ask for; return beta, the least bound and its prices."""
+    oracle = pricing(patterns, counts, min_crowd=min_crowd)
+    end, bound = monotonic() + seconds, 1.0
+    while True:
+        beta = program.solve(vertex=False)
+        asked = program.prices()[1]
+        better, value = oracle.best(asked, above=beta + TOLERANCE, seconds=end - monotonic())
+        if value < bound:
+            bound, prices = value, asked
+        if bound - beta <= 2 * TOLERANCE or not better or monotonic() > end:
+            return program.solve(vertex=True), bound, prices
+        for opened in better:
+            program.add(opened)

@@ -1,0 +1,135 @@
+"""Random decomposition (Section 3.4.2's intuition and Appendix B): active arms by chance.
+
+Each user goes to a uniformly random active arm, again and again, until all demand is met.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from shoal.decompositions.decomposition import Decomposition, arm_dtype
+from shoal.decompositions.demand import BoolMatrix, checked_crowds, needed
+from shoal.errors import DemandError
+
+_CHUNK = 1 << 21  # user-rounds drawn at once: bounds the memory for random bits
+
+
+def random_decomposition(
+    active: BoolMatrix,
+    demand: int,
+    *,
+    min_crowd: int,
+    rng: np.random.Generator,
+    limit: int | None = None,
+    partial: bool = False,
+) -> Decomposition:
+    """Assign users to random active arms until all demand is met.
+
+    Parameters
+    ----------
+    active, demand, min_crowd
+        As in ``decompose``.
+    rng
+        Draws the arms.
+    limit
+        Most assignments to draw; where chance can meet the demand at all, the default suffices
+        but for a negligible probability.
+    partial
+        Return what ``limit`` assignments reach, instead of refusing, if the demand is not met.
+    """
+    if not partial:
+        checked_crowds(active, min_crowd)
+    n_users, n_arms = active.shape
+    limit = n_arms * (4 * demand + 64) if limit is None else limit
+    lists, sizes = _active_lists(active)
+    need = needed(active, demand)
+    counts = np.zeros(active.shape, np.int64)
+    unmet = int(sizes.sum())
+    chunks: list[NDArray[np.signedinteger]] = []
+    drawn = 0
+    while unmet and drawn < limit:
+        bits = _bits(min(limit - drawn, max(1, _CHUNK // n_users)), n_users, rng)
+        rows = np.empty(bits.shape, lists.dtype)
+        n_rows, unmet = _draw_until_met(rows, bits, lists, sizes, need, counts, unmet, min_crowd)
+        chunks.append(rows[:n_rows])
+        drawn += n_rows
+    if unmet and not partial:
+        user, arm = np.argwhere(active & (counts < need[:, None]))[0]
+        raise DemandError(
+            f"arm {arm} must be informative for user {user} in {need[user]} of limit={limit} "
+            f"random assignments; got {counts[user, arm]}."
+        )
+    return Decomposition(np.concatenate(chunks), np.ones(drawn, np.int64))
+
+
+def draw(
+    active: BoolMatrix, n_assignments: int, *, rng: np.random.Generator
+) -> NDArray[np.signedinteger]:
+    """Draw a uniformly random active arm for each user, (n_assignments, n_users)."""
+    lists, sizes = _active_lists(active)
+    rows = np.empty((n_assignments, len(active)), lists.dtype)
+    step = max(1, _CHUNK // len(active))
+    for start in range(0, n_assignments, step):
+        chunk = rows[start : start + step]
+        _pick(chunk, _bits(len(chunk), len(active), rng), lists, sizes)
+    return rows
+
+
+def _bits(n_rows: int, n_users: int, rng: np.random.Generator) -> NDArray[np.uint32]:
+    return rng.integers(0, 1 << 32, (n_rows, n_users), np.uint32)
+
+
+def _active_lists(
+    active: BoolMatrix,
+) -> tuple[NDArray[np.signedinteger], NDArray[np.int64]]:
+    """Return each user's active arms, first in each row, and their number."""
+    sizes = active.sum(axis=1)
+    order = np.argsort(~active, axis=1, kind="stable")[:, : sizes.max()]
+    return np.ascontiguousarray(order, arm_dtype(active.shape[1])), sizes
+
+
+@njit(cache=True)
+def _pick(
+    rows: NDArray[np.signedinteger],
+    bits: NDArray[np.uint32],
+    lists: NDArray[np.signedinteger],
+    sizes: NDArray[np.int64],
+) -> None:
+    for row in range(len(rows)):
+        for user in range(rows.shape[1]):
+            # Multiply and shift: uniform up to 2^-32, and no division.
+            pick = (np.uint64(bits[row, user]) * np.uint64(sizes[user])) >> np.uint64(32)
+            rows[row, user] = lists[user, pick]
+
+
+@njit(cache=True)
+def _draw_until_met(
+    rows: NDArray[np.signedinteger],
+    bits: NDArray[np.uint32],
+    lists: NDArray[np.signedinteger],
+    sizes: NDArray[np.int64],
+    need: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    unmet: int,
+    min_crowd: int,
+) -> tuple[int, int]:
+    """Fill ``rows`` until no pair is unmet; return the rows filled and the pairs still unmet."""
+    n_users, n_arms = counts.shape
+    crowd = np.empty(n_arms, np.int64)
+    for row in range(len(rows)):
+        crowd[:] = 0
+        for user in range(n_users):
+            arm = lists[
+                user, (np.uint64(bits[row, user]) * np.uint64(sizes[user])) >> np.uint64(32)
+            ]
+            rows[row, user] = arm
+            crowd[arm] += 1
+        for user in range(n_users):
+            arm = rows[row, user]
+            counts[user, arm] += crowd[arm] >= min_crowd
+            unmet -= crowd[arm] >= min_crowd and counts[user, arm] == need[user]
+        if unmet == 0:
+            return row + 1, 0
+    return len(rows), unmet

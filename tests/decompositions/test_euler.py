@@ -1,0 +1,114 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from shoal.decompositions import cluster_size, euler_decomposition, is_decomposition
+from shoal.decompositions.demand import types
+from shoal.decompositions.euler import open_blocks
+from shoal.decompositions.lp import lp_decomposition
+
+
+def graph(n_users: int, n_arms: int, seed: int, *, density: float = 0.5) -> NDArray[np.bool_]:
+    rng = np.random.default_rng(seed)
+    active = rng.random((n_users, n_arms)) < density
+    active[np.arange(n_users), rng.integers(n_arms, size=n_users)] = True
+    return active
+
+
+cases = st.tuples(
+    st.integers(1, 40), st.integers(1, 8), st.integers(0, 2**32), st.floats(0, 1)
+).map(lambda case: graph(case[0], case[1], case[2], density=case[3]))
+
+
+def one_block_crowd(active: NDArray[np.bool_]) -> int:
+    """The largest crowd that every wanted arm has on average."""
+    means = (active / active.sum(axis=1, keepdims=True)).sum(axis=0)
+    return int(means[active.any(axis=0)].min() + 1e-9)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(cases, st.integers(1, 300), st.integers(0, 8))
+def test_every_load_is_floor_or_ceiling_of_its_mean(
+    active: NDArray[np.bool_], demand: int, levels: int
+) -> None:
+    min_crowd = max(1, one_block_crowd(active))
+    decomposition = euler_decomposition(active, demand, min_crowd=min_crowd, levels=levels)
+    assert is_decomposition(active, demand, decomposition, min_crowd=min_crowd)
+    if one_block_crowd(active) >= 1:
+        n_arms = active.shape[1]
+        loads = (decomposition.assignments[:, :, None] == np.arange(n_arms)).sum(axis=1)
+        assert np.ptp(loads, axis=0).max() <= 1
+        assert loads[:, active.any(axis=0)].min() >= min_crowd
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(cases, st.integers(1, 1000), st.integers(0, 8))
+def test_rounding_costs_at_most_the_stated_number(
+    active: NDArray[np.bool_], demand: int, levels: int
+) -> None:
+    if one_block_crowd(active) < 1:
+        return
+    total = euler_decomposition(active, demand, min_crowd=1, levels=levels).total
+    sizes = active.sum(axis=1)
+    assert total <= demand + active.shape[1] * -(-demand // 2**levels)
+    # A user can't have ceil(demand/size) of each of its arms in fewer assignments.
+    least = (sizes * -(-demand // sizes)).max()
+    assert total >= least
+    if 2**levels >= demand:
+        assert total == least
+
+
+def test_never_needs_more_blocks_than_the_paper() -> None:
+    for seed in range(30):
+        active = graph(40, 6, seed, density=0.2)
+        size = cluster_size(active)
+        for min_crowd in range(1, size + 1):
+            patterns, counts, _ = types(active)
+            blocks = open_blocks(patterns, counts, min_crowd)
+            assert len(blocks) <= -(-6 // (size // min_crowd))
+            assert sorted(np.concatenate(blocks).tolist()) == list(range(6))
+
+
+def test_thin_arms_are_open_only_as_long_as_they_are_needed() -> None:
+    active = np.ones((10, 5), bool)
+    assert euler_decomposition(active, 100, min_crowd=5).total == 100
+    # Arm 2 is wanted by 6 users, among 3 arms each: a third of the demand is enough.
+    active = np.zeros((40, 3), bool)
+    active[:, :2] = active[:6] = True
+    assert euler_decomposition(active, 99, min_crowd=6).total == 99 + 33 + 1
+
+
+def test_equal_assignments_are_not_computed_twice() -> None:
+    decomposition = euler_decomposition(np.ones((1000, 8), bool), 4000, min_crowd=100)
+    assert decomposition.assignments.shape == (8, 1000)
+    assert decomposition.total == 4000
+
+
+def test_loads_that_are_just_enough_survive_rounding() -> None:
+    # Twelve users of 2, 3 and 4 arms whose mean loads are exactly whole.
+    active = np.zeros((26, 4), bool)
+    active[:8, :2], active[8:14, :3], active[14:] = True, True, True
+    means = (active / active.sum(axis=1, keepdims=True)).sum(axis=0)
+    np.testing.assert_allclose(means, [9, 9, 5, 3])
+    for demand in range(1, 40):
+        decomposition = euler_decomposition(active, demand, min_crowd=3)
+        assert is_decomposition(active, demand, decomposition, min_crowd=3)
+        loads = np.array([np.bincount(row, minlength=4) for row in decomposition.assignments])
+        assert loads[:, 3].min() == 3
+
+
+def test_needs_no_more_assignments_than_the_lp() -> None:
+    for seed in range(10):
+        active = graph(50, 5, seed)
+        euler = euler_decomposition(active, 200, min_crowd=3)
+        assert euler.total <= lp_decomposition(active, 200, min_crowd=3).total
+
+
+@pytest.mark.parametrize("n_arms", [16, 17, 40])
+def test_serves_many_arms(n_arms: int) -> None:
+    active = graph(3000, n_arms, 0)
+    active[:1500] = True
+    decomposition = euler_decomposition(active, 50, min_crowd=20)
+    assert is_decomposition(active, 50, decomposition, min_crowd=20)
