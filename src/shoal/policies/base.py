@@ -1,0 +1,100 @@
+"""What every learner is: ask for a plan, play it somewhere, tell the released totals."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.errors import InvalidInputError, ShoalError
+from shoal.model import Feedback, Plan, Problem, State, Stateful
+
+Choice = tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]], int]
+
+
+class Policy(Stateful, ABC):
+    """A learner that only ever sees the feedback of its own plans.
+
+    A subclass says what it plays in ``_choose`` (arms, groups and for how many rounds) and what
+    it makes of the totals in ``_learn``. ``ask`` keeps to the horizon and, until ``tell``, gives
+    the same plan again.
+
+    Parameters
+    ----------
+    problem
+        What is known before the first round.
+    rng
+        The only source of the policy's randomness.
+    """
+
+    changing: ClassVar[tuple[str, ...]] = ("rng", "rounds")
+
+    def __init__(self, problem: Problem, *, rng: np.random.Generator) -> None:
+        self.problem = problem
+        self.rng = rng
+        self.rounds = 0
+        self._pending: Plan | None = None
+
+    @abstractmethod
+    def _choose(self) -> Choice:
+        """Return each user's arm and group, and the rounds for which they stay."""
+
+    @abstractmethod
+    def _learn(self, plan: Plan, feedback: Feedback) -> None:
+        """Take in the feedback of ``plan``."""
+
+    def ask(self) -> Plan:
+        """Return the next plan."""
+        if self._pending is None:
+            arms, groups, repeats = self._choose()
+            horizon = self.problem.horizon
+            if horizon is not None:
+                if self.rounds >= horizon:
+                    raise ShoalError(f"all {horizon=} rounds are played; there is no next plan.")
+                repeats = min(repeats, horizon - self.rounds)
+            self._pending = Plan(arms, groups, repeats, problem=self.problem)
+        return self._pending
+
+    def tell(self, feedback: Feedback) -> None:
+        """Take in the feedback of the plan that was asked for."""
+        plan = self._pending
+        if plan is None:
+            raise ShoalError("tell must follow ask; no plan is waiting for feedback.")
+        feedback.check(plan)
+        self._learn(plan, feedback)
+        self.rounds += plan.repeats
+        self._pending = None
+
+    def state(self) -> State:
+        """Return everything that changes in a run, the plan in play included."""
+        plan = self._pending
+        pending = plan and {"arms": plan.arms, "groups": plan.groups, "repeats": plan.repeats}
+        return super().state() | {"pending": pending}
+
+    def restore(self, state: State) -> None:
+        """Continue exactly where ``state`` was taken."""
+        super().restore(state)
+        pending = state["pending"]
+        self._pending = pending and Plan(**pending, problem=self.problem)
+
+    def need_horizon(self) -> int:
+        """Return the horizon, or refuse a problem without one."""
+        if self.problem.horizon is None:
+            raise InvalidInputError(f"{type(self).__name__} needs a horizon; got None.")
+        return self.problem.horizon
+
+    def need_spare_user(self) -> None:
+        """Refuse shards of no more than ``min_group_size`` users (the paper's N > C)."""
+        problem = self.problem
+        if problem.shard_size <= problem.min_group_size:
+            raise InvalidInputError(
+                f"n_users must be greater than min_group_size={problem.min_group_size} for "
+                f"{type(self).__name__}; got {problem.shard_size}."
+            )
+
+
+def ungrouped(problem: Problem) -> NDArray[np.int32]:
+    """Return the groups of a round in which nothing is observed."""
+    return np.full(problem.n_users, -1, np.int32)

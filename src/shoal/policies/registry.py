@@ -1,0 +1,136 @@
+"""The policies by name, with what each needs and guarantees."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from shoal.errors import UnknownNameError
+from shoal.model import Problem
+from shoal.policies.base import Policy
+from shoal.policies.batched_elimination import BatchedElimination
+from shoal.policies.explore_then_commit import ExploreThenCommit
+from shoal.policies.fixed import RandomPlay, SingleArm
+from shoal.policies.thompson import Thompson
+from shoal.policies.ucb import UCB
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One policy: how to make it, and what a reader of the table wants to know.
+
+    ``anonymous`` is False for policies that see every user's reward: they play a problem with
+    ``min_group_size = 1``. ``hindsight`` is True where the means must be known beforehand.
+    """
+
+    policy: type[Policy]
+    summary: str
+    needs: str
+    guarantee: str
+    anonymous: bool = True
+    hindsight: bool = False
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+    def options(self) -> dict[str, Any]:
+        """Return the options that may be set, with their defaults."""
+        parameters = inspect.signature(self.policy).parameters.values()
+        return {
+            p.name: p.default
+            for p in parameters
+            if p.name not in ("problem", "rng") and p.name not in self.fixed
+        }
+
+
+def _elimination(
+    decomposition: str, summary: str, needs: str, guarantee: str, *, elicitor: str = "leave-one-out"
+) -> Entry:
+    fixed = {"decomposition": decomposition, "elicitor": elicitor}
+    return Entry(BatchedElimination, summary, needs, guarantee, fixed=fixed)
+
+
+POLICIES: dict[str, Entry] = {
+    "elimination-greedy": _elimination(
+        "greedy", "Algorithm 1, one arm at a time", "N > C, T", "Õ(N·C·K·√T) if U ≥ C+1"
+    ),
+    "elimination-random": _elimination(
+        "random", "Algorithm 1, random active arms", "N > C, T", "none: crowds may be too small"
+    ),
+    "elimination-lp": _elimination(
+        "lp", "Algorithm 1, exact rounding by LP", "N > C, T", "Õ(N·C·√(K·T)) if U ≥ K(C+1)"
+    ),
+    "elimination-blocks": _elimination(
+        "blocks", "Algorithm 1, blocks of arms", "N > C, T", "Õ(N·C·√(α·K·T)) if U ≥ C+1"
+    ),
+    "elimination-euler": _elimination(
+        "euler", "Algorithm 1, exact and even rounding", "N > C, T", "Õ(N·C·√(α·K·T)) if U ≥ C+1"
+    ),
+    "pooled-elimination": _elimination(
+        "euler",
+        "Algorithm 1, all totals solved jointly",
+        "N > C, T",
+        "Õ(N·√(α·C·K·T)) if U ≥ 2C",
+        elicitor="pooled",
+    ),
+    "explore-then-commit": Entry(
+        ExploreThenCommit, "Algorithm 2", "N > C, T", "Õ(N·C^(2/3)·K^(1/3)·T^(2/3))"
+    ),
+    "ucb": Entry(
+        UCB, "UCB1, each user alone", "every reward: not anonymous", "Õ(N·√(K·T))", anonymous=False
+    ),
+    "thompson": Entry(
+        Thompson,
+        "Thompson sampling, each user alone",
+        "every reward: not anonymous",
+        "Õ(N·√(K·T))",
+        anonymous=False,
+    ),
+    "random": Entry(RandomPlay, "a random arm, every round", "nothing", "linear regret"),
+    "best-arm": Entry(
+        SingleArm,
+        "the best single arm in hindsight",
+        "the means",
+        "linear regret where tastes differ",
+        hindsight=True,
+    ),
+}
+
+
+def find_policy(name: str) -> Entry:
+    """Return a policy's entry, or refuse the name with the nearest known ones."""
+    if name not in POLICIES:
+        raise UnknownNameError("policy", name, POLICIES)
+    return POLICIES[name]
+
+
+def make_policy(
+    name: str,
+    problem: Problem,
+    *,
+    rng: np.random.Generator,
+    options: Mapping[str, Any] | None = None,
+) -> Policy:
+    """Make a policy by name.
+
+    Examples
+    --------
+    >>> problem = Problem(n_users=50, n_arms=5, min_group_size=4, horizon=1000)
+    >>> policy = make_policy("explore-then-commit", problem, rng=np.random.default_rng(0))
+    >>> policy.ask()
+    Plan(n_users=50, n_groups=10, smallest_group=5, repeats=20)
+    """
+    chosen = dict(options or {})
+    check_options(name, chosen)
+    entry = POLICIES[name]
+    return entry.policy(problem, rng=rng, **entry.fixed, **chosen)
+
+
+def check_options(name: str, options: Mapping[str, Any]) -> None:
+    """Refuse an unknown policy, or options that it does not have."""
+    known = find_policy(name).options()
+    for option in options:
+        if option not in known:
+            raise UnknownNameError(f"option of {name!r}", option, known)

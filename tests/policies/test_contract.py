@@ -1,0 +1,78 @@
+"""Every policy passes the shipped contract, and the contract's checks can fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shoal.model import Feedback, Plan, Problem
+from shoal.policies import POLICIES, Policy, make_policy
+from shoal.policies.base import Choice, ungrouped
+from shoal.policies.contract import CHECKS
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("name", POLICIES)
+def test_policy_keeps_the_contract(name: str, check: Callable[..., None]) -> None:
+    check(partial(make_policy, name), anonymous=POLICIES[name].anonymous)
+
+
+class Hasty(Policy):
+    """Breaks the contract on request."""
+
+    changing = (*Policy.changing, "kept")
+
+    def __init__(self, problem: Problem, *, rng: np.random.Generator, fault: str) -> None:
+        super().__init__(problem, rng=rng)
+        self.fault = fault
+        self.kept: Any = object() if fault == "state" else 0
+        self.forgotten = 0
+        self.entropy = np.random.default_rng() if fault == "seed" else rng
+
+    def _choose(self) -> Choice:
+        arms = self.entropy.integers(self.problem.n_arms, size=self.problem.n_users)
+        if self.fault == "memory":
+            arms[:] = self.forgotten % self.problem.n_arms
+        return arms, ungrouped(self.problem), 3
+
+    def ask(self) -> Plan:
+        if self.fault == "again":
+            self._pending = None
+        return super().ask()
+
+    def tell(self, feedback: Feedback) -> None:
+        if self.fault == "blind" and self._pending:
+            self.rounds += self._pending.repeats
+            self._pending = None
+        elif self.fault != "blind":
+            super().tell(feedback)
+            self.rounds -= self.fault == "horizon"
+
+    def _learn(self, plan: Plan, feedback: Feedback) -> None:
+        self.forgotten += 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "check"),
+    [
+        ("horizon", "keeps_to_the_horizon"),
+        ("again", "asks_the_same_until_told"),
+        ("blind", "refuses_feedback_for_another_plan"),
+        ("seed", "repeats_itself_under_a_seed"),
+        ("state", "continues_from_its_state"),
+        ("memory", "continues_from_its_state"),
+    ],
+)
+def test_the_contract_finds_a_broken_policy(fault: str, check: str) -> None:
+    checks = {c.__name__: c for c in CHECKS}
+    with pytest.raises(AssertionError):
+        checks[check](partial(Hasty, fault=fault))
+
+
+def test_a_sound_policy_of_ones_own_passes() -> None:
+    for check in CHECKS:
+        check(partial(Hasty, fault="none"))
