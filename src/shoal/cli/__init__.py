@@ -1,0 +1,1 @@
+"""The command ``shoal``: one file a command."""

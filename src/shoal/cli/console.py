@@ -1,0 +1,59 @@
+"""What people see: progress on standard error, tables on standard output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+out = Console()
+err = Console(stderr=True)
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Callable[[str, int, int], None]]:
+    """Show a bar; yields what is called with (what has just finished or "", done, in all)."""
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=err,
+        transient=True,
+    ) as bar:
+        task = bar.add_task(title, total=None)
+
+        def update(finished: str, done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+            if finished:
+                bar.console.print(f"[dim]done: {finished}[/dim]", highlight=False)
+
+        yield update
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print a table; numbers stand on the right."""
+    shown = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    for index, column in enumerate(columns):
+        number = bool(rows) and not isinstance(rows[0][index], str)
+        shown.add_column(
+            column, justify="right" if number else "left", no_wrap=index == 0, overflow="fold"
+        )
+    for row in rows:
+        shown.add_row(*(_cell(value) for value in row))
+    out.print(shown)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return str(value)

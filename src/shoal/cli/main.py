@@ -1,0 +1,63 @@
+"""The entry point: finds the command, and turns Shoal's errors into one line and exit code 2.
+
+A command's module is loaded when it is needed, so that ``shoal --help`` is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+from shoal import __version__
+from shoal.errors import ShoalError, UnknownNameError
+
+COMMANDS = {
+    "compare": "Run several policies on the same instances; by default the paper's experiment.",
+    "policies": "Show the policies, what each needs and what it guarantees.",
+    "simulate": "Run one policy and show its regret over time.",
+    "tune": "Choose hyperparameters on separate validation instances.",
+}
+
+
+class Commands(click.Group):
+    """A group whose commands live in the modules of the same name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the table above."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load the module that holds the command."""
+        if cmd_name not in COMMANDS:
+            raise click.UsageError(str(UnknownNameError("command", cmd_name, COMMANDS)))
+        module = import_module(f"shoal.cli.{cmd_name.replace('-', '_')}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table without loading any command."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; what Shoal refuses is one line and exit code 2."""
+        try:
+            return super().invoke(ctx)
+        except ShoalError as error:
+            raise Refusal(str(error)) from error
+
+
+class Refusal(click.ClickException):
+    """An input that Shoal refuses: a usage error."""
+
+    exit_code = 2
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="shoal")
+def main() -> None:
+    """Personalise for everyone while observing no one.
+
+    Shoal learns which arm suits each user when it may only ever see totals over groups of users.
+    """

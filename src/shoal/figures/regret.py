@@ -1,0 +1,68 @@
+"""The paper's figures: cumulative regret over time, with 95 % bands (Appendix B).
+
+Lines are labelled where they end and differ in dash as well as in colour, so that the figure
+reads without a legend, and in grey.
+"""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+COLOURS = ["#1b6ca8", "#d1495b", "#2e8b57", "#8a5a9e", "#c77d0a", "#4a4a4a", "#159a9c", "#7a4419"]
+DASHES = [[1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [5, 2], [12, 3], [3, 1], [1, 3]]
+WIDTH, HEIGHT, LABEL_GAP = 560, 340, 0.052
+
+
+def regret_figures(curves: pl.DataFrame) -> dict[str, alt.LayerChart]:
+    """Return a figure for each class of instances; see ``Comparison.curves`` for the columns."""
+    return {
+        str(name): regret_figure(part, title=f"{name} instances")
+        for (name,), part in curves.group_by("instance", maintain_order=True)
+    }
+
+
+def regret_figure(curves: pl.DataFrame, *, title: str) -> alt.LayerChart:
+    """Draw mean cumulative regret with its band for every policy."""
+    policies = curves["policy"].unique(maintain_order=True).to_list()
+    colour = alt.Color("policy:N", legend=None, sort=policies).scale(
+        domain=policies, range=[COLOURS[i % len(COLOURS)] for i in range(len(policies))]
+    )
+    dash = alt.StrokeDash("policy:N", legend=None, sort=policies).scale(
+        domain=policies, range=[DASHES[i % len(DASHES)] for i in range(len(policies))]
+    )
+    rounds = alt.X("round:Q", title="round").axis(format="~s", grid=False)
+    regret = alt.Y("mean:Q", title="cumulative regret, all users").axis(format="~s")
+    base = alt.Chart(curves)
+    bands = base.mark_area(color="#888888", opacity=0.25).encode(
+        x=rounds, y=alt.Y("low:Q", title=""), y2="high:Q", detail="policy:N"
+    )
+    lines = base.mark_line(strokeWidth=2).encode(x=rounds, y=regret, color=colour, strokeDash=dash)
+    labels = (
+        alt.Chart(_label_places(curves))
+        .mark_text(align="left", dx=6, fontSize=12)
+        .encode(x="round:Q", y="place:Q", text="label:N", color=colour)
+    )
+    figure: alt.LayerChart = (
+        alt.layer(bands, lines, labels)
+        .properties(width=WIDTH, height=HEIGHT, title=title)
+        .configure_view(stroke=None)
+        .configure_axis(labelFontSize=12, titleFontSize=12, gridColor="#e4e4e4")
+        .configure_title(anchor="start", fontSize=14)
+    )
+    return figure
+
+
+def _label_places(curves: pl.DataFrame) -> pl.DataFrame:
+    """Put each label at its line's end, moved up where it would lie on the one below."""
+    ends = curves.group_by("policy", maintain_order=True).last().sort("mean")
+    gap = LABEL_GAP * curves.select(pl.col("mean").max()).item()
+    places: list[float] = []
+    for end in ends["mean"]:
+        places.append(max(end, places[-1] + gap) if places else end)
+    return ends.select(
+        "policy",
+        "round",
+        place=pl.Series(places, dtype=pl.Float64),
+        label=pl.col("policy"),
+    )

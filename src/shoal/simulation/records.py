@@ -1,0 +1,137 @@
+"""What a comparison leaves behind: curves as a table, their summary, the whole configuration."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from shoal import __version__
+from shoal.errors import InvalidInputError
+from shoal.simulation.run import Run
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The records of a comparison.
+
+    Attributes
+    ----------
+    records
+        One row per instance class, policy, run and checkpoint, with the cumulative regret.
+    cells
+        One row per instance class and policy: smallest group, withheld totals, speed.
+    config
+        Everything needed to run it again.
+    """
+
+    records: pl.DataFrame
+    cells: pl.DataFrame
+    config: Mapping[str, Any]
+
+    @classmethod
+    def from_runs(
+        cls, runs: Sequence[tuple[str, str, int, Run]], config: Mapping[str, Any]
+    ) -> Comparison:
+        """Collect runs, each given as (instance class, policy, number of its first run, run)."""
+        records, cells = [], []
+        for instance, policy, first, run in runs:
+            n_shards, n_checkpoints = run.curves.shape
+            records.append(
+                pl.DataFrame(
+                    {
+                        "run": np.repeat(np.arange(first, first + n_shards), n_checkpoints),
+                        "round": np.tile(run.rounds, n_shards),
+                        "regret": run.curves.ravel(),
+                    }
+                ).select(
+                    pl.lit(instance).alias("instance"),
+                    pl.lit(policy).alias("policy"),
+                    pl.all(),
+                )
+            )
+            cells.append(
+                {
+                    "instance": instance,
+                    "policy": policy,
+                    "smallest_group": run.smallest_group,
+                    "withheld": run.withheld,
+                    "user_rounds": run.problem.n_users * int(run.rounds[-1]),
+                    "seconds": run.seconds,
+                }
+            )
+        merged = (
+            pl.DataFrame(cells)
+            .group_by("instance", "policy", maintain_order=True)
+            .agg(pl.min("smallest_group"), pl.sum("withheld", "user_rounds", "seconds"))
+        )
+        full = {**config, "shoal": __version__, "python": platform.python_version()}
+        return cls(pl.concat(records), merged, full)
+
+    def curves(self) -> pl.DataFrame:
+        """Return the mean over runs and its 95 % interval at every checkpoint."""
+        return (
+            self.records.group_by("instance", "policy", "round", maintain_order=True)
+            .agg(
+                pl.mean("regret").alias("mean"),
+                pl.std("regret").fill_null(0.0).alias("deviation"),
+                pl.len().alias("runs"),
+            )
+            .with_columns(
+                half=pl.col("deviation")
+                / pl.col("runs").sqrt()
+                * pl.col("runs").replace_strict(
+                    _quantiles(self.config["n_runs"]), return_dtype=pl.Float64
+                )
+            )
+            .with_columns(low=pl.col("mean") - pl.col("half"), high=pl.col("mean") + pl.col("half"))
+            .drop("deviation", "half")
+        )
+
+    def summary(self) -> pl.DataFrame:
+        """Return the total regret of each policy with its 95 % interval, and what it took."""
+        last = self.curves().filter(pl.col("round") == self.config["horizon"])
+        return last.drop("round").join(self.cells, on=["instance", "policy"], maintain_order="left")
+
+    def write(self, folder: Path) -> None:
+        """Write records.parquet, summary.csv and config.json into a new folder."""
+        make_folder(folder)
+        text = json.dumps(self.config, indent=2, sort_keys=True)
+        self.records.write_parquet(folder / "records.parquet", metadata={"shoal": text})
+        self.summary().write_csv(folder / "summary.csv")
+        (folder / "config.json").write_text(text + "\n", encoding="utf-8")
+
+
+def check_new(path: Path, kind: str) -> None:
+    """Refuse, before the work starts, a place for results that exists or can't be had."""
+    if path.exists():
+        raise InvalidInputError(f"out must be a new {kind}; {str(path)!r} exists.")
+    parent = next(p for p in path.absolute().parents if p.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise InvalidInputError(f"out must lie in a folder that can be written; got {str(path)!r}.")
+
+
+def make_folder(folder: Path) -> None:
+    """Make a new folder for results; what exists is never overwritten."""
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        raise InvalidInputError(f"out must be a new folder; {str(folder)!r} exists.") from None
+    except OSError as error:
+        raise InvalidInputError(
+            f"out must be a folder that can be made; got {str(folder)!r}: {error.strerror}."
+        ) from error
+
+
+def _quantiles(n_runs: int) -> dict[int, float | None]:
+    """Return Student's 97.5 % point for each number of runs; one run has no interval."""
+    from scipy.special import stdtrit
+
+    return {n: float(stdtrit(n - 1, 0.975)) if n > 1 else None for n in range(1, n_runs + 1)}

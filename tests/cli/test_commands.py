@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from shoal.cli.main import COMMANDS, main
+from shoal.policies import POLICIES
+
+SMALL = ["--users", "12", "--arms", "3", "--min-group-size", "2", "--horizon", "300"]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+def test_help_lists_every_command_and_each_explains_itself() -> None:
+    overview = run("--help")
+    assert overview.exit_code == 0
+    for name in COMMANDS:
+        assert name in overview.output
+        page = run(name, "--help")
+        assert page.exit_code == 0
+        assert len(page.output.splitlines()) > 5
+
+
+def test_help_and_version_load_nothing_heavy() -> None:
+    check = (
+        "import sys; from shoal.cli.main import main; main(['--help'], standalone_mode=False);"
+        "heavy = {'numpy', 'numba', 'scipy', 'polars', 'altair', 'rich'} & set(sys.modules);"
+        "sys.exit(f'loaded {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", check], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_compare_writes_records_figures_and_a_table(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = run(
+        "compare", "--policies", "elimination-lp,random", "--runs", "3", *SMALL,
+        "--workers", "1", "--out", str(out),
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "elimination-lp" in done.output
+    assert "uniform: total regret of 12 users over 300 rounds, 3 runs" in done.output
+    names = {path.name for path in out.iterdir()}
+    assert names == {
+        "records.parquet", "summary.csv", "config.json",
+        "regret-uniform.png", "regret-uniform.svg", "regret-linear.png", "regret-linear.svg",
+    }  # fmt: skip
+    again = run("compare", "--policies", "random", *SMALL, "--out", str(out))
+    assert again.exit_code == 2
+    assert "out must be a new folder" in again.stderr
+
+
+def test_compare_takes_ones_own_means_and_options_and_prints_json(tmp_path: Path) -> None:
+    file = tmp_path / "means.npy"
+    np.save(file, np.eye(12, 3))
+    done = run(
+        "compare", "--means", str(file), "--policies", "explore-then-commit", "--runs", "2",
+        *SMALL, "-o", "explore-then-commit.exploration=0.2", "--workers", "1", "--json",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["config"]["options"] == {"given/explore-then-commit": {"exploration": 0.2}}
+    assert found["summary"][0]["smallest_group"] == 2
+
+
+def test_simulate_shows_a_table_or_json() -> None:
+    done = run("simulate", "elimination-greedy", *SMALL, "-o", "gamma=4")
+    assert done.exit_code == 0, done.output
+    assert "smallest group seen: 2" in done.output
+    found = json.loads(run("simulate", "elimination-greedy", *SMALL, "--json").stdout)
+    assert found["rounds"][-1] == 300
+    assert found["cumulative_regret"][-1] == pytest.approx(found["regret"])
+
+
+def test_policies_shows_all_of_them() -> None:
+    done = run("policies")
+    found = json.loads(run("policies", "--json").stdout)
+    assert list(found) == list(POLICIES)
+    for name in POLICIES:
+        assert name in done.output
+    assert found["elimination-lp"]["options"]["robust"] is True
+
+
+def test_tune_writes_its_file_once(tmp_path: Path) -> None:
+    out = tmp_path / "tuned.json"
+    arguments = [
+        "tune", "--instances", "uniform", "--policies", "explore-then-commit", "--runs", "2",
+        *SMALL, "--workers", "1", "--out", str(out),
+    ]  # fmt: skip
+    done = run(*arguments)
+    assert done.exit_code == 0, done.output
+    assert "explore-then-commit" in json.loads(out.read_text())["chosen"]["uniform"]
+    again = run(*arguments)
+    assert again.exit_code == 2
+    assert "out must be a new file" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compar"], "did you mean 'compare'"),
+        (["simulate", "elimination-pl"], "did you mean 'elimination-lp'"),
+        (["simulate", "random", "--instance", "linaer"], "did you mean 'linear'"),
+        (["simulate", "random", "--rewards", "gauss"], "did you mean 'gaussian'"),
+        (["simulate", "random", "--horizon", "0"], "horizon must be a whole number of at least 1"),
+        (["simulate", "random", "--users", "x"], "'x' is not a valid integer"),
+        (["simulate", "random", "-o", "gamma"], "option must be NAME=VALUE; got 'gamma'"),
+        (["simulate", "elimination-lp", "-o", "gamma=much"], "gamma must be a positive number"),
+        (["simulate", "elimination-lp", "--users", "4"], "n_users must be greater than"),
+        (["simulate", "random", "--means", "nowhere.csv"], "nowhere.csv"),
+        (["simulate", "ucb", "--min-group-size", "0"], "min_group_size must be between 1 and"),
+        (["tune", "--instances", "nope"], "instance must be a known name; got 'nope'"),
+        (["tune", "--runs", "0"], "n_runs must be a whole number of at least 1; got 0"),
+        (
+            ["tune", "--out", sys.executable + "/tuned.json"],
+            "out must lie in a folder that can be written",
+        ),
+        (["compare", "-o", "elimination-lp.gama=3"], "did you mean 'gamma'"),
+        (["compare", "--workers", "0"], "workers must be a whole number of at least 1"),
+        (["compare", "--policies", "ucb", "-o", "gamma=1"], "option must be POLICY.NAME=VALUE"),
+        (["compare", "--policies", "ucb", "-o", "ucc.gamma=1"], "did you mean 'ucb'"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(arguments: list[str], message: str) -> None:
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert sum(line.startswith("Error:") for line in done.stderr.splitlines()) == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_means_outside_zero_and_one_are_refused_with_their_place(tmp_path: Path) -> None:
+    file = tmp_path / "means.csv"
+    file.write_text("0.1,0.2\n0.3,1.4\n0.5,0.6\n")
+    done = run("simulate", "random", "--means", str(file), "--min-group-size", "2")
+    assert done.exit_code == 2
+    assert "user 1 on arm 1" in done.stderr
+    assert "1.4" in done.stderr
