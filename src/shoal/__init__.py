@@ -9,17 +9,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from shoal.decompositions import decompose
     from shoal.model import Feedback, Plan, Problem
     from shoal.simulation import compare, simulate
 
 __version__ = "0.1.0"
-__all__ = ["Feedback", "Plan", "Problem", "__version__", "compare", "simulate"]
+__all__ = ["Feedback", "Plan", "Problem", "__version__", "compare", "decompose", "simulate"]
 
 _HOMES = {
     "Feedback": "shoal.model",
     "Plan": "shoal.model",
     "Problem": "shoal.model",
     "compare": "shoal.simulation",
+    "decompose": "shoal.decompositions",
     "simulate": "shoal.simulation",
 }
 

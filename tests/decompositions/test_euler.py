@@ -87,16 +87,16 @@ def test_equal_assignments_are_not_computed_twice() -> None:
 
 
 def test_loads_that_are_just_enough_survive_rounding() -> None:
-    # Twelve users of 2, 3 and 4 arms whose mean loads are exactly whole.
-    active = np.zeros((26, 4), bool)
-    active[:8, :2], active[8:14, :3], active[14:] = True, True, True
+    # Arm 2's mean load is exactly 2, and 7 assignments do not divide among 2, 3 or 4 arms.
+    rows = ["1111", "1111", "1110", "1111", "1001", "1111", "0111", "1101", "1110"]
+    active = np.array([[arm == "1" for arm in row] for row in rows])
     means = (active / active.sum(axis=1, keepdims=True)).sum(axis=0)
-    np.testing.assert_allclose(means, [9, 9, 5, 3])
-    for demand in range(1, 40):
-        decomposition = euler_decomposition(active, demand, min_crowd=3)
-        assert is_decomposition(active, demand, decomposition, min_crowd=3)
-        loads = np.array([np.bincount(row, minlength=4) for row in decomposition.assignments])
-        assert loads[:, 3].min() == 3
+    assert means[2] == pytest.approx(2)
+    for demand in range(1, 20):
+        decomposition = euler_decomposition(active, demand, min_crowd=2)
+        assert is_decomposition(active, demand, decomposition, min_crowd=2)
+        loads = (decomposition.assignments == 2).sum(axis=1)
+        assert (loads == 2).all()
 
 
 def test_needs_no_more_assignments_than_the_lp() -> None:

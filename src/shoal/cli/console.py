@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -15,9 +15,23 @@ out = Console()
 err = Console(stderr=True)
 
 
+class Update(Protocol):
+    """What a piece of work calls to say how far it is."""
+
+    def __call__(self, finished: str, done: int, total: int, title: str | None = None) -> None:
+        """Tell what has just finished (or ""), how much is done, of how much, and of what."""
+
+
 @contextmanager
-def progress(title: str) -> Iterator[Callable[[str, int, int], None]]:
-    """Show a bar; yields what is called with (what has just finished or "", done, in all)."""
+def waiting(title: str) -> Iterator[None]:
+    """Show that something is under way whose length is not known."""
+    with err.status(title):
+        yield
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Update]:
+    """Show a bar; yields what is called to move it."""
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -30,8 +44,8 @@ def progress(title: str) -> Iterator[Callable[[str, int, int], None]]:
     ) as bar:
         task = bar.add_task(title, total=None)
 
-        def update(finished: str, done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
+        def update(finished: str, done: int, total: int, title: str | None = None) -> None:
+            bar.update(task, completed=done, total=total, description=title)
             if finished:
                 bar.console.print(f"[dim]done: {finished}[/dim]", highlight=False)
 

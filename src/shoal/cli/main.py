@@ -14,6 +14,8 @@ from shoal.errors import ShoalError, UnknownNameError
 
 COMMANDS = {
     "compare": "Run several policies on the same instances; by default the paper's experiment.",
+    "decompose": "Meet a demand for feedback by assignments of users to arms, and verify them.",
+    "explore-beta": "Search for the graph that is hardest to decompose, the paper's open problem.",
     "policies": "Show the policies, what each needs and what it guarantees.",
     "simulate": "Run one policy and show its regret over time.",
     "tune": "Choose hyperparameters on separate validation instances.",

@@ -1,9 +1,9 @@
 """The open problem of Section 3.4.2: the smallest beta(G) over U-batched graphs.
 
 The search goes through all graphs with K·U users, up to renaming arms and users, where those are
-few; then, and else, it anneals: a user's active arms change, a user comes or goes, always within
-the U-batched graphs, and graphs of larger beta are accepted less and less. The hardest graph
-found is returned with its beta as a fraction and the proof of it.
+few; then, and else, it tries some suspects and anneals: a user's active arms change, a user comes
+or goes, always within the U-batched graphs, and graphs of larger beta are accepted less and less.
+The hardest graph found is returned with its beta as a fraction and the proof of it.
 
 ``n_arms``, ``min_group_size`` and ``cluster_size`` are K, C and U.
 """
@@ -163,8 +163,11 @@ class _Search:
     def anneal(self, rng: np.random.Generator) -> None:
         """Walk from graph to graph until the time is over; start afresh when stuck."""
         self._phase = "annealing"
+        for counts in self._suspects():
+            if not self._over():
+                self._try(counts)
         while not self._over():
-            counts = self._random_graph(rng)
+            counts = self.hardest if rng.random() < 0.5 else self._random_graph(rng)
             beta, least, idle = self._try(counts), np.inf, 0
             while idle < _PATIENCE and not self._over():
                 idle += 1
@@ -176,6 +179,26 @@ class _Search:
                     counts, beta = moved, value
                 if value < least - 1e-9:
                     least, idle = value, 0
+
+    def _suspects(self) -> Iterator[IntVector]:
+        """Yield graphs in which few undecided users must keep company to lone decided ones.
+
+        Some arms have a few users who want nothing else; the rest of their clusters want all
+        arms, all such arms, or their own and the other arms. The other arms' clusters want
+        nothing else.
+        """
+        n_arms = self.patterns.shape[1]
+        everything = (1 << n_arms) - 1
+        for n_thin in range(1, n_arms + 1):
+            thin = (1 << n_thin) - 1
+            for n_lone in range(self._cluster_size + 1):
+                for wanted in (everything, thin, everything & ~thin):
+                    counts = np.zeros(len(self.patterns), np.int64)
+                    for arm in range(n_arms):
+                        n_decided = n_lone if arm < n_thin else self._cluster_size
+                        counts[(1 << arm) - 1] += n_decided
+                        counts[(wanted | 1 << arm) - 1] += self._cluster_size - n_decided
+                    yield counts
 
     def _random_graph(self, rng: np.random.Generator) -> IntVector:
         """Return cluster_size users for each arm, with random other arms."""

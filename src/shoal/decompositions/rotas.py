@@ -40,7 +40,6 @@ def rotas(patterns: BoolMatrix, of_user: IntVector, starts: IntVector, *, n_slot
     place = np.arange(width)
     turned = (place[:, None] + place) % sizes[:, None, None]  # (n_types, start, place)
     arms = np.take_along_axis(lists[:, None, :], turned, axis=2)
-    arms *= place < sizes[:, None, None]
     words = (arms.astype(np.uint64) << (4 * place).astype(np.uint64)).sum(axis=2, dtype=np.uint64)
     shifts = (4 * (sizes - 1)).astype(np.uint64)
     _write_packed(rows, words[of_user, starts], shifts[of_user])

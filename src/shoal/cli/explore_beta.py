@@ -1,0 +1,110 @@
+"""``shoal explore-beta``: search for the graph that is hardest to decompose (the open problem)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from shoal.cli.options import json_option
+
+
+@click.command(name="explore-beta")
+@click.option("--arms", "n_arms", default=3, show_default=True, help="Arms K, 2 to 5.")
+@click.option("--min-group-size", default=1, show_default=True, help="Least group C.")
+@click.option("--cluster-size", default=2, show_default=True, help="U, at least C+1.")
+@click.option("--seconds", default=10.0, show_default=True, help="Time to search for.")
+@click.option("--seed", default=0, show_default=True, help="For the local search.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A new JSON file for the hardest graph, its beta and the certificate.",
+)
+@json_option
+def command(
+    n_arms: int,
+    min_group_size: int,
+    cluster_size: int,
+    seconds: float,
+    seed: int,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Search for the U-batched graph with the smallest beta, the paper's open problem.
+
+    Every decomposition of a graph needs at least 1/beta assignments per unit of demand. The paper
+    guarantees beta ≥ 1/ceil(K(C+1)/U) and asks how small it can be. Tiny cases are searched
+    exhaustively, up to renaming arms and users, then by local search until the time is over.
+    """
+    import numpy as np
+
+    from shoal.cli import console
+    from shoal.decompositions.beta import Progress, hardest_graph
+    from shoal.model.numbers import positive_number
+    from shoal.simulation.records import check_new
+
+    if out:
+        check_new(out, "file")
+    positive_number("seconds", seconds)
+    with console.progress("searching") as progress:
+
+        def show(at: Progress) -> None:
+            label = f"{at.phase}: {at.n_tried:,} graphs, beta {at.beta:.4f}"
+            progress("", round(1000 * min(at.seconds, seconds)), round(1000 * seconds), label)
+
+        found = hardest_graph(
+            n_arms,
+            min_group_size,
+            cluster_size,
+            seconds=seconds,
+            rng=np.random.default_rng(seed),
+            on_progress=show,
+        )
+    proof = found.proof
+    result: dict[str, Any] = {
+        "n_arms": n_arms,
+        "min_group_size": min_group_size,
+        "cluster_size": cluster_size,
+        "beta": str(proof.lower),
+        "upper": str(proof.upper),
+        "exact": proof.exact,
+        "guarantee": str(found.guarantee),
+        "exhaustive": found.exhausted,
+        "tried": found.n_tried,
+        "active": [np.flatnonzero(row).tolist() for row in found.active],
+        "certificate": {
+            "open_sets": [np.flatnonzero(row).tolist() for row in proof.open_sets],
+            "set_weights": [str(x) for x in proof.set_weights],
+            "plays": _spell(proof.plays),
+            "prices": _spell(proof.prices),
+            "crowd_prices": _spell(proof.crowd_prices),
+        },
+    }
+    text = json.dumps(result, indent=2)
+    if out:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text + "\n", encoding="utf-8")
+    if as_json:
+        click.echo(text)
+        return
+    console.table(
+        f"Hardest graph found: K = {n_arms}, C = {min_group_size}, U = {cluster_size}",
+        ["beta", "as a number", "the paper guarantees", "users", "graphs tried", "proof"],
+        [
+            (
+                str(proof.lower),
+                float(proof.lower),
+                str(found.guarantee),
+                len(found.active),
+                found.n_tried,
+                "exact" if proof.exact else f"at most {proof.upper}",
+            )
+        ],
+    )
+
+
+def _spell(fractions: Any) -> Any:
+    """Spell fractions as text, in lists of the same shape."""
+    return [_spell(part) for part in fractions] if hasattr(fractions, "__len__") else str(fractions)

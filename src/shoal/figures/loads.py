@@ -1,0 +1,49 @@
+"""How many users are on each arm in each assignment of a decomposition."""
+
+from __future__ import annotations
+
+import altair as alt
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+MOST_COLUMNS = 300
+
+
+def loads_figure(loads: NDArray[np.integer], *, min_crowd: int, title: str) -> alt.LayerChart:
+    """Draw crowds (n_assignments, n_arms) as a heat map.
+
+    An arm that nobody plays is left white; a crowd below ``min_crowd`` is crossed out.
+
+    Of very many assignments an even sample is shown.
+    """
+    shown = np.unique(np.linspace(0, len(loads) - 1, min(len(loads), MOST_COLUMNS)).astype(int))
+    n_arms = loads.shape[1]
+    cells = pl.DataFrame(
+        {
+            "assignment": np.repeat(np.arange(len(shown)), n_arms),
+            "arm": np.tile(np.arange(n_arms), len(shown)),
+            "users": loads[shown].ravel(),
+        }
+    )
+    base = alt.Chart(cells).encode(
+        x=alt.X("assignment:O", title=f"{len(shown)} of {len(loads)} assignments").axis(
+            labels=False, ticks=False
+        ),
+        y=alt.Y("arm:O", title="arm"),
+    )
+    crowds = (
+        base.transform_filter(alt.datum.users > 0)
+        .mark_rect()
+        .encode(color=alt.Color("users:Q", title="users").scale(scheme="blues"))
+    )
+    small = base.mark_text(text="✕", fontSize=9, color="#d1495b").transform_filter(
+        (alt.datum.users > 0) & (alt.datum.users < min_crowd)
+    )
+    figure: alt.LayerChart = (
+        alt.layer(crowds, small)
+        .properties(width=560, height=max(90, 26 * n_arms), title=title)
+        .configure_title(anchor="start", fontSize=14)
+        .configure_axis(labelFontSize=12, titleFontSize=12)
+    )
+    return figure
