@@ -28,6 +28,18 @@ def whole_number(name: str, value: Any, *, least: int | None = 1) -> int:
     raise InvalidInputError(f"{name} must be a whole number{bound}; got {value!r}.")
 
 
+def not_negative(name: str, value: Any) -> float:
+    """Return ``value`` as a finite float of at least 0, or refuse it by name.
+
+    >>> not_negative("drift", -1)
+    Traceback (most recent call last):
+    shoal.errors.InvalidInputError: drift must be a number of at least 0; got -1.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf:
+        return float(value)
+    raise InvalidInputError(f"{name} must be a number of at least 0; got {value!r}.")
+
+
 def positive_number(name: str, value: Any) -> float:
     """Return ``value`` as a finite float above 0, or refuse it by name.
 

@@ -15,6 +15,8 @@ from shoal.policies.base import Policy
 from shoal.policies.batched_elimination import BatchedElimination
 from shoal.policies.explore_then_commit import ExploreThenCommit
 from shoal.policies.fixed import RandomPlay, SingleArm
+from shoal.policies.pooled_thompson import PooledThompson
+from shoal.policies.shoal import Shoal
 from shoal.policies.thompson import Thompson
 from shoal.policies.ucb import UCB
 
@@ -74,6 +76,18 @@ POLICIES: dict[str, Entry] = {
         "N > C, T",
         "Õ(N·√(α·C·K·T)) if U ≥ 2C",
         elicitor="pooled",
+    ),
+    "pooled-thompson": Entry(
+        PooledThompson,
+        "Thompson sampling from totals",
+        "nothing",
+        "none: thin crowds starve it",
+    ),
+    "shoal": Entry(
+        Shoal,
+        "the flagship: a price on information",
+        "nothing; T helps",
+        "none proved; the best measured",
     ),
     "explore-then-commit": Entry(
         ExploreThenCommit, "Algorithm 2", "N > C, T", "Õ(N·C^(2/3)·K^(1/3)·T^(2/3))"

@@ -1,0 +1,213 @@
+"""A Gaussian posterior over all users' means on an arm, updated by every released total.
+
+Per arm the users' means have a joint normal prior: a common part and one of each user's own. A
+total over the reporters G is one linear observation 1_G'mu + noise: a rank-one (Kalman) update.
+Its noise is the sum of m(1-m) over G for rewards in [0, 1], times the ``misfit``, the ratio of
+squared surprises to what they should be, learnt on the way: so that rewards of any variance, of
+unit variance for example, are believed as much as they deserve.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from shoal.estimators.elicitor import FloatArray, IntArray
+from shoal.model import Feedback, Plan, Problem, Stateful
+from shoal.model.feedback import Counts
+from shoal.model.numbers import not_negative
+
+PRIOR_MEAN = 0.5
+PRIOR_VARIANCE = 1 / 12  # of a uniform mean; each user's own, and again for what all share
+LEAST_VARIANCE = 1e-12
+EDGE = 0.05  # a mean's distance from 0 and 1 below which the noise is not believed
+TRUST = 20  # totals' worth of belief, before the first, that the noise model fits
+
+SURPRISE, EXPECTED, REPORTS, MEMBERS = range(4)
+
+
+class Belief(NamedTuple):
+    """What is believed of one shard, or, with one more axis in front, of every shard.
+
+    ``tallies`` sums squared surprises and their expectation, reports and members of groups;
+    ``noise`` is the running mean of a total's noise variance on each arm.
+    """
+
+    means: FloatArray  # (n_arms, n_users)
+    covariances: FloatArray  # (n_arms, n_users, n_users)
+    noise: FloatArray  # (n_arms,)
+    tallies: FloatArray  # (4,)
+
+
+class JointPosterior(Stateful):
+    """The joint posterior of every shard's users on every arm.
+
+    Parameters
+    ----------
+    drift
+        Variance that each user's mean gains per round, up to the prior's: old rounds fade.
+    """
+
+    changing = ("means", "covariances", "noise", "tallies")
+
+    def __init__(self, problem: Problem, *, drift: float = 0.0) -> None:
+        self._problem = problem
+        self._drift = not_negative("drift", drift)
+        shards, arms, users = problem.n_shards, problem.n_arms, problem.shard_size
+        covariance = np.full((users, users), PRIOR_VARIANCE)
+        covariance[np.diag_indices(users)] += PRIOR_VARIANCE
+        least = problem.min_group_size
+        trust = TRUST * 0.2 * least
+        self.means: FloatArray = np.full((shards, arms, users), PRIOR_MEAN)
+        self.covariances: FloatArray = np.tile(covariance, (shards, arms, 1, 1))
+        self.noise: FloatArray = np.full((shards, arms), least / 6)
+        self.tallies: FloatArray = np.tile([trust, trust, float(least), float(least)], (shards, 1))
+
+    def belief(self) -> Belief:
+        """Return the arrays themselves, of all shards."""
+        return Belief(self.means, self.covariances, self.noise, self.tallies)
+
+    def estimates(self) -> FloatArray:
+        """Return the posterior means, (n_users, n_arms)."""
+        return self.means.transpose(0, 2, 1).reshape(self._problem.n_users, -1)
+
+    def sample(self, rng: np.random.Generator) -> IntArray:
+        """Return each user's arm with the highest draw from its own margin of the posterior."""
+        variances = np.diagonal(self.covariances, axis1=2, axis2=3)  # (n_shards, n_arms, n_users)
+        draws = rng.normal(self.means, np.sqrt(variances))
+        arms: IntArray = draws.argmax(axis=1).ravel().astype(np.int32)
+        return arms
+
+    def absorb(self, plan: Plan, feedback: Feedback) -> None:
+        """Update by every released total, then let drift widen what is known."""
+        _absorb_all(
+            self.belief(), plan.arms, plan.groups, feedback.totals, feedback.released,
+            feedback.reported, self._problem.min_group_size, self._drift,
+        )  # fmt: skip
+
+
+@njit(cache=True)
+def misfit(belief: Belief) -> float:
+    """Return by how much noise exceeds the model's; never less than 1."""
+    return max(1.0, float(belief.tallies[SURPRISE] / belief.tallies[EXPECTED]))
+
+
+@njit(cache=True)
+def participation(belief: Belief) -> float:
+    """Return the share of group members who report."""
+    return float(belief.tallies[REPORTS] / belief.tallies[MEMBERS])
+
+
+@njit(cache=True)
+def reward_noise(mean: float, variance: float) -> float:
+    """Return m(1-m) at the value half a standard deviation from the mean towards 1/2.
+
+    A few unlucky zeros must not make the posterior believe that it sees without noise.
+    """
+    inside = min(max(mean, EDGE), 1.0 - EDGE)
+    far = max(0.0, abs(inside - 0.5) - 0.5 * math.sqrt(variance))
+    return 0.25 - far * far
+
+
+@njit(cache=True)
+def spread_of(covariance: FloatArray, members: NDArray[np.int64], row: FloatArray) -> float:
+    """Fill ``row`` with the covariance of everyone with the members' sum; return its variance."""
+    row[:] = 0.0
+    for member in members:
+        row += covariance[member]
+    variance = 0.0
+    for member in members:
+        variance += row[member]
+    return variance
+
+
+@njit(cache=True)
+def absorb(
+    belief: Belief,
+    arms: IntArray,
+    groups: IntArray,
+    totals: FloatArray,
+    released: Counts,
+    reported: Counts,
+    min_group_size: int,
+) -> None:
+    """Update one shard's belief by the totals of its groups.
+
+    ``arms``, ``groups`` and ``reported`` are the shard's users; ``totals`` and ``released`` are
+    those of all groups.
+    """
+    n_users = len(arms)
+    low, high = len(totals), -1
+    for group in groups:
+        if group >= 0:
+            low, high = min(low, group), max(high, group)
+    reports = np.empty(n_users, np.int64)
+    row = np.empty(n_users)
+    scale, share = misfit(belief), participation(belief)
+    for number in range(low, high + 1):
+        n_members, n_reports, arm = 0, 0, -1
+        for user in range(n_users):
+            if groups[user] == number:
+                n_members += 1
+                arm = arms[user]
+                if reported[user]:
+                    reports[n_reports] = user
+                    n_reports += 1
+        if n_members == 0:
+            continue
+        belief.tallies[MEMBERS] += n_members
+        if not released[number]:
+            # Withheld: fewer than min_group_size of them reported.
+            belief.tallies[REPORTS] += min(min_group_size - 1.0, n_members * share)
+            continue
+        belief.tallies[REPORTS] += n_reports
+        members = reports[:n_reports]
+        means, covariance = belief.means[arm], belief.covariances[arm]
+        surprise, noise = totals[number], 0.0
+        for user in members:
+            surprise -= means[user]
+            noise += reward_noise(means[user], covariance[user, user])
+        spread = spread_of(covariance, members, row)
+        if spread < noise:  # what is known well shows how large the noise is
+            belief.tallies[SURPRISE] += surprise * surprise - spread
+            belief.tallies[EXPECTED] += noise
+        noise *= scale
+        belief.noise[arm] += 0.01 * (noise - belief.noise[arm])
+        gain = 1.0 / (spread + noise)
+        for user in range(n_users):
+            means[user] += row[user] * gain * surprise
+            covariance[user] -= (row[user] * gain) * row
+            covariance[user, user] = max(covariance[user, user], LEAST_VARIANCE)
+
+
+@njit(cache=True)
+def _absorb_all(
+    beliefs: Belief,
+    arms: IntArray,
+    groups: IntArray,
+    totals: FloatArray,
+    released: Counts,
+    reported: Counts,
+    min_group_size: int,
+    drift: float,
+) -> None:
+    n_shards, n_arms, size = beliefs.means.shape
+    for s in range(n_shards):
+        belief = Belief(
+            beliefs.means[s], beliefs.covariances[s], beliefs.noise[s], beliefs.tallies[s]
+        )
+        first, end = s * size, (s + 1) * size
+        absorb(
+            belief, arms[first:end], groups[first:end], totals, released, reported[first:end],
+            min_group_size,
+        )  # fmt: skip
+        if drift > 0.0:
+            for arm in range(n_arms):
+                for user in range(size):
+                    variance = belief.covariances[arm, user, user]
+                    faded = min(variance + drift, max(variance, 2 * PRIOR_VARIANCE))
+                    belief.covariances[arm, user, user] = faded
