@@ -115,7 +115,7 @@ class Environment(ABC):
             self.withheld += withheld
         if smallest and not 0 < self.smallest_group <= smallest:
             self.smallest_group = smallest
-        return Feedback(self._totals(plan, reported), released, reported)
+        return Feedback(self._totals(plan, reported), released, reported, plan)
 
     @abstractmethod
     def _totals(self, plan: Plan, reported: Counts) -> FloatArray:

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from shoal.errors import InvalidInputError
-from shoal.model.plan import Plan
+from shoal.model.plan import IntArray, Plan
 
 Counts = NDArray[np.integer[Any] | np.bool_]
+
+_FINE, _TOTAL, _RELEASED, _REPORTED = range(4)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,21 +33,76 @@ class Feedback:
         Rounds in which each group's total was released, (n_groups,).
     reported
         Rounds in which each user's reward is part of a released total, (n_users,).
+    plan
+        The plan that was played, where whoever adds up the totals knows it.
     """
 
     totals: NDArray[np.float64]
     released: Counts
     reported: Counts
+    plan: Plan | None = None
 
-    def check(self, plan: Plan) -> None:
-        """Refuse feedback that can't belong to ``plan``."""
-        for name, n in (
-            ("totals", plan.n_groups),
-            ("released", plan.n_groups),
-            ("reported", len(plan.groups)),
-        ):
-            shape = getattr(self, name).shape
-            if shape != (n,):
-                raise InvalidInputError(
-                    f"feedback.{name} must have shape ({n},) to fit the plan; got {shape}."
-                )
+    def check(self, plan: Plan, *, bounded: bool = True) -> None:
+        """Refuse feedback that can't belong to ``plan``.
+
+        ``bounded`` rewards lie in [0, 1], so that a total lies between 0 and its reports.
+        """
+        if self.plan is not None and self.plan is not plan:
+            raise InvalidInputError(f"feedback must be for the plan asked for; got {self.plan}'s.")
+        n_users, n_groups = len(plan.groups), plan.n_groups
+        if self.totals.shape != (n_groups,) or self.released.shape != (n_groups,):
+            raise InvalidInputError(
+                f"feedback must have {n_groups} totals and releases to fit the plan; "
+                f"got {self.totals.shape} and {self.released.shape}."
+            )
+        if self.reported.shape != (n_users,):
+            raise InvalidInputError(
+                f"feedback.reported must have shape ({n_users},); got {self.reported.shape}."
+            )
+        verdict, where = _check(
+            plan.groups, plan.repeats, self.totals, self.released, self.reported, bounded
+        )
+        if verdict == _TOTAL:
+            rule = "between 0 and its reports" if bounded else "a finite number"
+            raise InvalidInputError(
+                f"the total of group {where} must be {rule}; got {self.totals[where]}."
+            )
+        if verdict == _RELEASED:
+            raise InvalidInputError(
+                f"group {where} must be released between 0 and {plan.repeats} times; "
+                f"got {self.released[where]}."
+            )
+        if verdict == _REPORTED:
+            raise InvalidInputError(
+                f"user {where} must report at most {plan.repeats} times, and in a released group; "
+                f"got {self.reported[where]}."
+            )
+
+
+@njit(cache=True)
+def _check(
+    groups: IntArray,
+    repeats: int,
+    totals: NDArray[np.float64],
+    released: Counts,
+    reported: Counts,
+    bounded: bool,
+) -> tuple[int, int]:
+    """Return what is wrong, and with which group or user."""
+    reports = np.zeros(len(totals), np.int64)
+    for user in range(len(groups)):
+        group = groups[user]
+        if group >= 0:
+            if reported[user] < 0 or reported[user] > released[group]:
+                return _REPORTED, user
+            reports[group] += reported[user]
+        elif reported[user]:
+            return _REPORTED, user
+    for group in range(len(totals)):
+        if released[group] < 0 or released[group] > repeats:
+            return _RELEASED, group
+        if not np.isfinite(totals[group]):
+            return _TOTAL, group
+        if bounded and not -1e-9 <= totals[group] <= reports[group] * (1 + 1e-9):
+            return _TOTAL, group
+    return _FINE, 0

@@ -30,6 +30,8 @@ class Policy(Stateful, ABC):
     """
 
     changing: ClassVar[tuple[str, ...]] = ("rng", "rounds")
+    bounded = True
+    """Whether rewards lie in [0, 1], so that other totals are impossible and refused."""
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator) -> None:
         self.problem = problem
@@ -62,7 +64,7 @@ class Policy(Stateful, ABC):
         plan = self._pending
         if plan is None:
             raise ShoalError("tell must follow ask; no plan is waiting for feedback.")
-        feedback.check(plan)
+        feedback.check(plan, bounded=self.bounded)
         self._learn(plan, feedback)
         self.rounds += plan.repeats
         self._pending = None

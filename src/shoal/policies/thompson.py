@@ -44,10 +44,9 @@ class Thompson(Policy):
 
     def _learn(self, plan: Plan, feedback: Feedback) -> None:
         rewards, reported = feedback.totals, feedback.reported
-        if self._beta and np.any((rewards < 0) | (rewards > reported)):
-            user = int(np.argmax((rewards < 0) | (rewards > reported)))
+        if self._beta and not self.bounded:
             raise InvalidInputError(
-                f"rewards must be in [0, 1] for model='beta'; got {rewards[user]} from user {user}."
+                "rewards must be in [0, 1] for model='beta'; got rewards that may be anything."
             )
         self._sums[self._users, plan.arms] += rewards
         self._counts[self._users, plan.arms] += reported

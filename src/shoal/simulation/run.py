@@ -137,6 +137,7 @@ def simulate(
         learner = make_policy(policy, problem, rng=rng, options=chosen)
     else:
         learner = policy(problem, rng=rng, **chosen)
+    learner.bounded = environment.means_are_shares
     name = policy if isinstance(policy, str) else type(learner).__name__
     return _play(name, learner, environment, flat, n_checkpoints, progress)
 

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shoal.errors import InvalidInputError
+from shoal.model import Feedback, Plan, Problem
+
+PROBLEM = Problem(n_users=6, n_arms=2, min_group_size=2)
+PLAN = Plan([0, 0, 0, 1, 1, 0], [0, 0, 0, 1, 1, -1], 2, problem=PROBLEM)
+
+
+def _feedback(**change: Any) -> Feedback:
+    parts: dict[str, Any] = {
+        "totals": np.array([5.0, 0.0]),
+        "released": np.array([2, 1]),
+        "reported": np.array([2, 2, 2, 1, 1, 0]),
+    }
+    return Feedback(**(parts | change))
+
+
+def test_feedback_of_the_plan_is_accepted() -> None:
+    _feedback().check(PLAN)
+    _feedback(plan=PLAN).check(PLAN)
+    _feedback(totals=np.array([-5.0, 99.0])).check(PLAN, bounded=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"totals": np.array([6.5, 0.0])}, "the total of group 0 must be between 0 .* got 6.5"),
+        ({"totals": np.array([1.0, -0.5])}, "the total of group 1 must be between 0 .* got -0.5"),
+        ({"totals": np.array([np.nan, 0.0])}, "the total of group 0 must be .* got nan"),
+        ({"totals": np.array([1.0])}, "feedback must have 2 totals and releases"),
+        ({"released": np.array([3, 1])}, "group 0 must be released between 0 and 2 times; got 3"),
+        ({"reported": np.array([2, 2, 2, 2, 1, 0])}, "user 3 must report at most .* got 2"),
+        ({"reported": np.array([2, 2, 2, 1, 1, 1])}, "user 5 must report at most .* got 1"),
+        ({"reported": np.array([2, 2])}, r"feedback.reported must have shape \(6,\)"),
+        (
+            {"plan": Plan([0] * 6, [0] * 6, problem=PROBLEM)},
+            "feedback must be for the plan asked for",
+        ),
+    ],
+)
+def test_feedback_that_cannot_be_the_plans_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        _feedback(**change).check(PLAN)
+
+
+def test_infinite_totals_are_refused_even_where_rewards_are_not_bounded() -> None:
+    with pytest.raises(InvalidInputError, match="must be a finite number; got inf"):
+        _feedback(totals=np.array([np.inf, 0.0])).check(PLAN, bounded=False)
