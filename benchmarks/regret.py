@@ -16,7 +16,10 @@ from scipy import stats
 
 from benchmarks.report import page, table
 from shoal.engines import LocalEngine, Tick
-from shoal.instances import clustered, linear, lower_bound, uniform
+from shoal.environments import make_environment
+from shoal.instances import linear, lower_bound, uniform
+from shoal.model import Problem
+from shoal.policies import make_policy
 from shoal.simulation import simulate
 
 SEED = 987_654_321
@@ -35,8 +38,6 @@ class Row:
     horizon: int = 100_000
     policies: Sequence[str] = ("shoal",)
     participation: float = 1.0
-    share: bool = False
-    rewards: str = "bernoulli"
 
 
 def uniform_50(rng: np.random.Generator) -> Means:
@@ -71,14 +72,6 @@ def theorem_4_small(rng: np.random.Generator) -> Means:
     return lower_bound("no-clusters", rng=rng, horizon=100_000)
 
 
-def clicks(rng: np.random.Generator) -> Means:
-    return clustered(5_000, 10, rng=rng)
-
-
-def tastes(rng: np.random.Generator) -> Means:
-    return linear(2_000, 10, rng=rng, dimension=3)
-
-
 ROWS = [
     Row("uniform N=50 K=5 C=4", uniform_50, 4, 20, "7,000",
         policies=("shoal", "pooled-thompson", "pooled-elimination", "ucb")),
@@ -93,7 +86,13 @@ ROWS = [
         policies=("shoal", "pooled-thompson", "explore-then-commit")),
     Row("Theorem 4, gap T^(-1/3)", theorem_4_small, 2, 200, "700",
         policies=("shoal", "pooled-thompson", "explore-then-commit")),
+    Row("uniform N=200 K=5 C=4, T=20,000", uniform_200, 4, 4, "", horizon=20_000),
+    Row("the same, participation 0.7", uniform_200, 4, 4, "1.6 times", horizon=20_000,
+        participation=0.7),
 ]  # fmt: skip
+
+GROWTH = [1_000, 3_162, 10_000, 31_623, 100_000]
+DRIFT = 1e-4
 
 
 def main(rows: Sequence[Row] = ROWS) -> None:
@@ -116,7 +115,61 @@ def main(rows: Sequence[Row] = ROWS) -> None:
         "meet the same instances, drawn with seeds that no tuning has seen. No option is set.",
         table(["instances", "policy", "regret", "target", "runs"], lines),
         BOUND,
+        _growth(),
+        "## Drift",
+        _drift(),
     )
+
+
+def _growth() -> str:
+    regrets = []
+    for horizon in GROWTH:
+        rng = np.random.default_rng([SEED, horizon])
+        means = np.stack([lower_bound("no-clusters", rng=rng, horizon=horizon) for _ in range(200)])
+        run = simulate("shoal", means, min_group_size=2, horizon=horizon, seed=SEED)
+        regrets.append(run.regret / 200)
+    exponent = np.polyfit(np.log(GROWTH), np.log(regrets), 1)[0]
+    listed = ", ".join(f"{r:,.0f}" for r in regrets)
+    return (
+        f"Measured growth of `shoal`, gap T^(-1/3), 200 runs each at T = "
+        f"{', '.join(f'{t:,}' for t in GROWTH)}: {listed}; fitted exponent {exponent:.2f}."
+    )
+
+
+def _drift() -> str:
+    """Redraw all means at half time; uniform N=50 K=5 C=4, T = 20,000."""
+    rows = []
+    for drift in (0.0, DRIFT):
+        changing = [_segments(seed, drift, n_segments=2) for seed in range(5)]
+        fresh = np.mean([first for first, _ in changing])
+        after = np.mean([second for _, second in changing])
+        steady = np.mean([_segments(seed, drift, n_segments=1)[0] for seed in range(5)])
+        rows.append((f"{drift:g}", float(fresh), float(after), float(steady)))
+    return (
+        "Uniform N=50 K=5 C=4: all means are redrawn after 10,000 of 20,000 rounds; 5 runs.\n\n"
+        + table(
+            ["drift", "first 10,000 rounds", "10,000 rounds after the change",
+             "20,000 rounds without a change"],
+            rows,
+        )
+    )  # fmt: skip
+
+
+def _segments(seed: int, drift: float, *, n_segments: int) -> tuple[float, float]:
+    """Return the regret of each of two segments; with one segment, all of it and 0."""
+    rng = np.random.default_rng([SEED, 7, seed])
+    problem = Problem(50, 5, 4, horizon=20_000)
+    policy = make_policy("shoal", problem, rng=rng, options={"drift": drift})
+    regrets = [0.0, 0.0]
+    for segment in range(n_segments):
+        means = uniform(50, 5, rng=rng)
+        gaps = means.max(axis=1, keepdims=True) - means
+        environment = make_environment("bernoulli", problem, means, rng=rng)
+        for _ in range(20_000 // n_segments):
+            plan = policy.ask()
+            policy.tell(environment.play(plan))
+            regrets[segment] += float(gaps[np.arange(50), plan.arms].sum())
+    return regrets[0], regrets[1]
 
 
 BOUND = """\
@@ -141,7 +194,6 @@ def run_cell(index: int, tick: Tick) -> Means:
         means,
         min_group_size=row.min_group_size,
         horizon=row.horizon,
-        rewards=row.rewards,
         participation=row.participation,
         seed=SEED,
         options=options,
