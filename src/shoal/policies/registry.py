@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,8 +15,8 @@ from shoal.policies.base import Policy
 from shoal.policies.batched_elimination import BatchedElimination
 from shoal.policies.explore_then_commit import ExploreThenCommit
 from shoal.policies.fixed import RandomPlay, SingleArm
+from shoal.policies.flagship import flagship
 from shoal.policies.pooled_thompson import PooledThompson
-from shoal.policies.shoal import Shoal
 from shoal.policies.thompson import Thompson
 from shoal.policies.ucb import UCB
 
@@ -29,7 +29,7 @@ class Entry:
     ``min_group_size = 1``. ``hindsight`` is True where the means must be known beforehand.
     """
 
-    policy: type[Policy]
+    policy: Callable[..., Policy]
     summary: str
     needs: str
     guarantee: str
@@ -84,8 +84,8 @@ POLICIES: dict[str, Entry] = {
         "none: thin crowds starve it",
     ),
     "shoal": Entry(
-        Shoal,
-        "the flagship: a price on information",
+        flagship,
+        "the flagship, for every size",
         "nothing; T helps",
         "none proved; the best measured",
     ),

@@ -1,0 +1,197 @@
+"""What is known of a large population: evidence of each user, and a prior that all users share.
+
+Users alone learn too slowly where rewards are rare and groups large, so users teach each other
+what people are like. User i's means are normal, theta_i ~ N(b, F F' + diag(s)): b are the
+population's ``means``, F the ``factors`` of taste, s the spread of each user's ``own``. From
+totals, user i and arm j only gather a ``precision`` L_ij and a weighted ``value`` h_ij (two
+float32). The posterior (``factor_posterior``) follows from them and the prior whenever it is
+needed, so that a better prior (``shared_prior`` learns it) also makes more of old evidence.
+
+A released total y of arm j over the reporters G, with m_i and v_i the mean and variance believed
+of member i, teaches in two steps:
+
+1. The crowd. All groups of an arm share the mean surprise e = sum(y - sum m) / reporters. It moves
+   b_j by a Kalman step, of gain k = V_j / (V_j + (misfit r(1 - r) + sum v) / reporters); V_j,
+   the ``doubts``, is the variance of b_j, and r the crowd's mean reward. (The mean of v is not
+   divided once more: what is wrong about one member may be wrong about all.) Then
+   shift = max(k, 1 - 1 / groups) e is taken out of every prediction: what the groups tell beyond
+   it is only how they differ.
+2. The user. Member i sees x = y - sum over the others of (m + shift), with noise of variance
+   q = misfit sum m(1 - m), less its own v_i: L_ij += w and h_ij += w x for w = 1 / (q - v_i),
+   or 2 / q if that is less.
+
+The ``misfit`` of an arm is the ratio of squared surprises to those expected, learnt on the way, so
+that rewards of any variance are believed as much as they deserve.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from shoal.estimators.elicitor import FloatArray, IntArray
+from shoal.estimators.factor_posterior import Prior, SmallFloats
+from shoal.model import Stateful
+from shoal.model.feedback import Counts
+
+FIRST_MEAN = 0.3  # most rewards are rather rare
+FIRST_DOUBT = 0.1  # about the variance of a uniform mean, and a little more
+TRUST = 2.0  # totals of least size that the noise model is worth before the first
+LEAST_MEAN = 1e-4  # the population's means stay this far from 0 and 1
+INSIDE = 0.2  # of the way from 0 or 1 to b: where m lies beyond, its m(1 - m) is not believed
+OBSERVED, EXPECTED = range(2)
+
+
+class PopulationBelief(Stateful):
+    """Everything that one shard believes.
+
+    Attributes
+    ----------
+    precision, value : SmallFloats
+        The evidence, (n_users, n_arms).
+    means, doubts : FloatArray
+        The population's mean on each arm and its variance, (n_arms,).
+    factors, hidden : FloatArray
+        Tastes that were found, (n_arms, rank), and the variance that could still be there without
+        having been found, (n_arms,).
+    surprises : FloatArray
+        Squared surprises of totals, observed and expected, (2, n_arms).
+    """
+
+    changing = ("precision", "value", "means", "doubts", "factors", "hidden", "surprises")
+
+    def __init__(self, n_users: int, n_arms: int, min_group_size: int) -> None:
+        self.precision: SmallFloats = np.zeros((n_users, n_arms), np.float32)
+        self.value: SmallFloats = np.zeros((n_users, n_arms), np.float32)
+        self.means = np.full(n_arms, FIRST_MEAN)
+        self.doubts = np.full(n_arms, FIRST_DOUBT)
+        self.factors = np.zeros((n_arms, 0))
+        self.hidden = np.full(n_arms, FIRST_DOUBT)
+        self.surprises = np.full((2, n_arms), TRUST * min_group_size)
+
+    @property
+    def misfit(self) -> FloatArray:
+        """By how much the noise on each arm exceeds m(1 - m), (n_arms,)."""
+        ratio: FloatArray = self.surprises[OBSERVED] / self.surprises[EXPECTED]
+        return ratio
+
+    def prior(self) -> Prior:
+        """Return what to believe of a new user; what is not known counts as the user's own."""
+        return Prior(self.means, self.factors, self.hidden + self.doubts)
+
+    def fade(self, drift: float) -> None:
+        """Let every mean move by a variance of ``drift``: 1 / L becomes 1 / L + drift."""
+        _fade(self.precision, self.value, drift)
+        np.minimum(self.doubts + drift, np.maximum(self.doubts, FIRST_DOUBT), out=self.doubts)
+
+
+@njit(cache=True)
+def _fade(precision: SmallFloats, value: SmallFloats, drift: float) -> None:
+    n_users, n_arms = precision.shape
+    for user in range(n_users):
+        for arm in range(n_arms):
+            kept = np.float32(1.0 / (1.0 + drift * precision[user, arm]))
+            precision[user, arm] *= kept
+            value[user, arm] *= kept
+
+
+@njit(cache=True)
+def noise_of(mean: float, centre: float) -> float:
+    """Return m(1 - m), with m kept ``INSIDE``: a few unlucky zeros are not seen without noise."""
+    inside = min(max(mean, INSIDE * centre), 1.0 - INSIDE * (1.0 - centre))
+    return inside * (1.0 - inside)
+
+
+def absorb(
+    belief: PopulationBelief,
+    arms: IntArray,
+    groups: IntArray,
+    totals: FloatArray,
+    reported: Counts,
+    predicted: SmallFloats,
+    variances: SmallFloats,
+) -> None:
+    """Take in one round of a shard.
+
+    Parameters
+    ----------
+    arms, groups, reported
+        Each user's arm, group (-1 for none) and whether it is part of a released total,
+        (n_users,).
+    totals
+        Each group's total, (n_groups,).
+    predicted, variances
+        What was believed of each user's mean on its arm, (n_users,).
+    """
+    _absorb(
+        belief.precision, belief.value, belief.means, belief.doubts, belief.surprises,
+        arms, groups, totals, reported > 0, predicted, variances,
+    )  # fmt: skip
+
+
+@njit(cache=True, fastmath=True)
+def _absorb(
+    precision: SmallFloats,
+    value: SmallFloats,
+    means: FloatArray,
+    doubts: FloatArray,
+    surprises: FloatArray,
+    arms: IntArray,
+    groups: IntArray,
+    totals: FloatArray,
+    counted: NDArray[np.bool_],
+    predicted: SmallFloats,
+    variances: SmallFloats,
+) -> None:
+    n_groups, n_arms = len(totals), len(means)
+    gaps = totals.copy()  # total - sum of the members' means, later with the shift
+    noise = np.zeros(n_groups)
+    sizes = np.zeros(n_groups)
+    arm_of = np.zeros(n_groups, np.int64)
+    crowd_value, crowd_variance = np.zeros(n_arms), np.zeros(n_arms)
+    for user in range(len(arms)):
+        if counted[user]:
+            group, arm = groups[user], arms[user]
+            arm_of[group] = arm
+            gaps[group] -= predicted[user]
+            sizes[group] += 1.0
+            crowd_variance[arm] += variances[user]
+    n_seen, n_reports, surprise = np.zeros(n_arms), np.zeros(n_arms), np.zeros(n_arms)
+    for group in range(n_groups):
+        if sizes[group] > 0.0:
+            arm = arm_of[group]
+            n_seen[arm] += 1.0
+            n_reports[arm] += sizes[group]
+            surprise[arm] += gaps[group]
+            crowd_value[arm] += totals[group]
+    shifts = np.zeros(n_arms)
+    for arm in range(n_arms):
+        n = n_reports[arm]
+        if n > 0.0:
+            mean = noise_of((crowd_value[arm] + 0.5) / (n + 1.0), means[arm])
+            misfit = surprises[OBSERVED, arm] / surprises[EXPECTED, arm]
+            gain = doubts[arm] / (doubts[arm] + (misfit * mean + crowd_variance[arm]) / n)
+            moved = means[arm] + gain * surprise[arm] / n
+            means[arm] = min(max(moved, LEAST_MEAN), 1.0 - LEAST_MEAN)
+            doubts[arm] *= 1.0 - gain
+            shifts[arm] = max(gain, 1.0 - 1.0 / n_seen[arm]) * surprise[arm] / n
+    for user in range(len(arms)):
+        if counted[user]:
+            arm = arms[user]
+            noise[groups[user]] += noise_of(predicted[user] + shifts[arm], means[arm])
+    for group in range(n_groups):
+        if sizes[group] > 0.0:
+            arm = arm_of[group]
+            gaps[group] -= sizes[group] * shifts[arm]
+            n = n_seen[arm]
+            if n > 1.0:  # the shift, fitted to n groups, hides one n-th of their squares
+                surprises[OBSERVED, arm] += gaps[group] ** 2 * n / (n - 1.0)
+                surprises[EXPECTED, arm] += noise[group]
+    for user in range(len(arms)):
+        if counted[user]:
+            group, arm = groups[user], arms[user]
+            scaled = noise[group] * surprises[OBSERVED, arm] / surprises[EXPECTED, arm]
+            weight = 1.0 / max(scaled - variances[user], 0.5 * scaled)
+            precision[user, arm] += weight
+            value[user, arm] += weight * (gaps[group] + predicted[user] + shifts[arm])

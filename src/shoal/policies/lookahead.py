@@ -1,0 +1,161 @@
+"""Which arm is worth playing for a while: the value of a block of plays, user by user.
+
+*Block lookahead*: a user who plays arm a for the next s of R rounds loses s times its gap to the
+favourite g, and then knows more. By then the posterior mean of o has moved against that of g by a
+normal amount of deviation d = |S_oa - S_ga| / sqrt(S_aa + noise / s), S being the posterior
+covariance; switching to the best of them gains about max over o of E[(d z - gap_o)+]. So
+
+    value(a, s) = (R - s) max_o d E[(z - gap_o / d)+] - s gap_a
+
+and the user plays the arm of the highest value over blocks of a few lengths, or the favourite if
+none is worth it. (Posterior samples explore more than pays off here, as the rounds are few.)
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from shoal.estimators.elicitor import FloatArray, IntArray
+from shoal.estimators.factor_posterior import Posterior, Prior, SmallFloats, infer, room
+from shoal.estimators.population import noise_of
+from shoal.policies.crowds import draw
+
+BLOCKS = np.array([0.03, 0.1, 0.3])  # lengths looked at, as shares of the rounds left
+FINEST = 64  # entries per unit in the table of E[(z - u)+]
+FARTHEST = 6.0  # beyond so many deviations, nothing is expected
+EXCESS = np.array(
+    [
+        math.exp(-u * u / 2) / math.sqrt(2 * math.pi) - u * math.erfc(u / math.sqrt(2)) / 2
+        for u in np.arange(0.0, FARTHEST + 0.5, 1 / FINEST)
+    ]
+)
+
+
+@njit(cache=True, fastmath=True)
+def decide(
+    prior: Prior,
+    precision: SmallFloats,
+    value: SmallFloats,
+    allowed: NDArray[np.bool_],
+    turns: SmallFloats,
+    panel: float,
+    noise: FloatArray,
+    left: float,
+    phase: int,
+    every: int,
+    seed: np.uint64,
+    arms: IntArray,
+    predicted: SmallFloats,
+    variances: SmallFloats,
+) -> None:
+    """Fill the arms of the users whose turn it is, and what is believed of their means there.
+
+    Parameters
+    ----------
+    turns, panel
+        Users whose number in [0, 1) is below ``panel`` play a random arm, each round anew.
+    noise
+        By how much a total is noisier than one reward's m(1 - m), (n_arms,).
+    phase, every
+        Others decide in one of ``every`` rounds, or if they may not play their arm any more. A
+        user who may play nothing gets the arm -1.
+    """
+    n_users, n_arms = precision.shape
+    posterior = room(n_arms, prior.factors.shape[1])
+    covariance = np.empty((n_arms, n_arms))
+    for user in range(n_users):
+        able = allowed[user]
+        n_able = 0
+        for arm in range(n_arms):
+            n_able += able[arm]
+        if n_able == 0:
+            arms[user] = -1
+            continue
+        explores = turns[user] < panel
+        old = arms[user]
+        if not (explores or old < 0 or (user + phase) % every == 0 or not able[old]):
+            continue
+        infer(prior, precision[user], value[user], posterior)
+        if explores:
+            chosen = _pick(able, draw(seed, user, n_able))
+        else:
+            chosen = _look_ahead(prior, posterior, able, noise, left, covariance)
+        arms[user] = chosen
+        predicted[user] = posterior.means[chosen]
+        variance = posterior.own[chosen]
+        for a in range(posterior.loads.shape[1]):
+            variance += posterior.loads[chosen, a] ** 2
+        variances[user] = variance
+
+
+@njit(cache=True)
+def _pick(able: NDArray[np.bool_], place: int) -> int:
+    """Return the arm at ``place`` among those that the user may play."""
+    chosen = -1
+    for arm in range(len(able)):
+        if able[arm]:
+            if place == 0:
+                chosen = arm
+            place -= 1
+    return chosen
+
+
+@njit(cache=True, fastmath=True)
+def _look_ahead(
+    prior: Prior,
+    posterior: Posterior,
+    able: NDArray[np.bool_],
+    noise: FloatArray,
+    left: float,
+    covariance: FloatArray,
+) -> int:
+    """Return the arm of the most valuable block; ``covariance`` is room to reckon in."""
+    means, loads, own = posterior.means, posterior.loads, posterior.own
+    n_arms, rank = loads.shape
+    favourite = -1
+    for arm in range(n_arms):
+        if able[arm] and (favourite < 0 or means[arm] > means[favourite]):
+            favourite = arm
+        for other in range(arm + 1):
+            shared = 0.0
+            for a in range(rank):
+                shared += loads[arm, a] * loads[other, a]
+            covariance[arm, other] = shared
+            covariance[other, arm] = shared
+        covariance[arm, arm] += own[arm]
+    chosen, highest = favourite, 0.0
+    for arm in range(n_arms):
+        if not able[arm]:
+            continue
+        gap = means[favourite] - means[arm]
+        total_noise = noise[arm] * noise_of(means[arm], prior.means[arm])
+        for share in BLOCKS:
+            block = max(share * left, 1.0)
+            if block > left:
+                continue
+            per_deviation = 1.0 / math.sqrt(covariance[arm, arm] + total_noise / block)
+            gain = 0.0
+            for other in range(n_arms):
+                if other == favourite or not able[other]:
+                    continue
+                moved = abs(covariance[other, arm] - covariance[favourite, arm]) * per_deviation
+                behind = means[favourite] - means[other]
+                if moved * FARTHEST > behind:
+                    gain = max(gain, moved * _excess(behind / moved))
+            worth = (left - block) * gain - block * gap
+            if worth > highest:
+                chosen, highest = arm, worth
+    return chosen
+
+
+@njit(cache=True)
+def _excess(threshold: float) -> float:
+    """Return E[(z - threshold)+] of a standard normal z, between two entries of the table."""
+    place = threshold * FINEST
+    below = int(place)
+    part = place - below
+    return float(EXCESS[below] * (1.0 - part) + EXCESS[below + 1] * part)

@@ -1,0 +1,203 @@
+"""The flagship for large populations: users teach each other what people are like.
+
+Each user's posterior combines its own evidence with a prior learnt from everyone's
+(``estimators.population`` and ``estimators.shared_prior``). Users play the arm of the best block
+lookahead (``lookahead``), a panel explores for all as long as that pays (``panel``), and each
+arm's crowd is cut into random groups (``crowds``). A round costs O(n_users), whatever happened
+before; a user is about a hundred bytes at ten arms.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shoal.errors import InvalidInputError
+from shoal.estimators.elicitor import IntArray
+from shoal.estimators.factor_posterior import SmallFloats
+from shoal.estimators.population import FIRST_DOUBT, PopulationBelief, absorb
+from shoal.estimators.shared_prior import MOST_USERS, learn_prior
+from shoal.model import Feedback, Plan, Problem, State, Stateful
+from shoal.model.feedback import Counts
+from shoal.model.numbers import not_negative
+from shoal.policies.base import Choice, Policy
+from shoal.policies.crowds import cut_crowds
+from shoal.policies.lookahead import decide
+from shoal.policies.panel import panel_share
+
+LEAST_LEFT = 100  # and as many as were played: rounds to come where the horizon is not known
+RAREST = 4  # users outside the panel decide at least once in so many rounds: no loss was measured
+OFTENER = 4  # or once in this part of the rounds played or left, if that is sooner
+REFRESH = 1.15  # the prior is learnt anew whenever the rounds have grown by this factor
+TAIL = 0.16  # of groups withheld: the normal's tail beyond one deviation
+GROWTH = 1.2  # of the group size, where more are withheld
+LARGEST_GROUP = 10  # times the least group size
+EVERYONE = 2.0  # a panel of all users
+
+
+class Population(Policy):
+    """A learnt prior over users, block lookahead, and a panel that explores for all.
+
+    Parameters
+    ----------
+    drift
+        Variance by which each user's mean may move in a round; old rounds fade accordingly.
+    """
+
+    def __init__(self, problem: Problem, *, rng: np.random.Generator, drift: float = 0.0) -> None:
+        super().__init__(problem, rng=rng)
+        self._drift = not_negative("drift", drift)
+        self._shards = [Shard(problem, rng) for _ in range(problem.n_shards)]
+
+    def allow(self, eligible: ArrayLike) -> None:
+        """Set which arms each user may play from now on, (n_users, n_arms).
+
+        A user without any arm has left, or has not joined yet; an arm without any user is
+        retired. What was learnt is kept.
+        """
+        problem = self.problem
+        given = np.asarray(eligible)
+        if given.shape != (problem.n_users, problem.n_arms) or given.dtype != np.bool_:
+            raise InvalidInputError(
+                f"eligible must be truth values of shape ({problem.n_users}, {problem.n_arms}); "
+                f"got shape {given.shape} of {given.dtype}."
+            )
+        for index, shard in enumerate(self._shards):
+            shard.allowed = given[problem.shard(index)].copy()
+
+    def state(self) -> State:
+        """Return everything that changes in a run, shard by shard."""
+        return super().state() | {"shards": [shard.state() for shard in self._shards]}
+
+    def restore(self, state: State) -> None:
+        """Continue exactly where ``state`` was taken."""
+        super().restore(state)
+        for shard, kept in zip(self._shards, state["shards"], strict=True):
+            shard.restore(kept)
+
+    def _choose(self) -> Choice:
+        problem = self.problem
+        arms = np.empty(problem.n_users, np.int32)
+        groups = np.empty(problem.n_users, np.int32)
+        number = 0
+        for index, shard in enumerate(self._shards):
+            users = problem.shard(index)
+            left = self._left(self.rounds)
+            number = shard.choose(self.rounds, left, number, groups[users], self.rng)
+            np.maximum(shard.arms, 0, out=arms[users])
+        return arms, groups, 1
+
+    def _learn(self, plan: Plan, feedback: Feedback) -> None:
+        done, horizon = self.rounds + 1, self.problem.horizon
+        # In the second half, what a panel finds comes too late to pay.
+        early = horizon is None or 2 * done < horizon
+        first = 0
+        for index, shard in enumerate(self._shards):
+            users = self.problem.shard(index)
+            groups = np.where(plan.groups[users] < 0, -1, plan.groups[users] - first)
+            end = first + int(groups.max()) + 1
+            shard.learn(
+                groups, feedback.totals[first:end], feedback.released[first:end],
+                feedback.reported[users],
+            )  # fmt: skip
+            if self._drift > 0:
+                shard.belief.fade(self._drift)
+            if done >= shard.next_refresh:
+                shard.refresh(done, self._left(done), early, self.rng)
+            first = end
+
+    def _left(self, rounds: int) -> float:
+        """Return for how many rounds a lesson is worth having after ``rounds``."""
+        horizon = self.problem.horizon
+        left = float(rounds + LEAST_LEFT if horizon is None else horizon - rounds)
+        if self._drift > 0:  # a lesson lasts until drift has undone it
+            left = min(left, FIRST_DOUBT / self._drift)
+        return left
+
+
+class Shard(Stateful):
+    """One shard's users: what they believe, play and may play.
+
+    ``turns`` are fixed random numbers in [0, 1): the panel is those below its share, so that
+    smaller panels are part of larger ones. ``group_size`` is what it takes for enough to report.
+    """
+
+    changing = (
+        "belief", "allowed", "turns", "arms", "predicted", "variances", "panel", "group_size",
+        "next_refresh",
+    )  # fmt: skip
+
+    def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
+        n_users, n_arms = problem.shard_size, problem.n_arms
+        self.least = problem.min_group_size
+        self.belief = PopulationBelief(n_users, n_arms, self.least)
+        self.allowed: NDArray[np.bool_] = np.ones((n_users, n_arms), np.bool_)
+        self.turns: SmallFloats = rng.random(n_users, np.float32)
+        self.arms: IntArray = np.full(n_users, -1, np.int32)
+        self.predicted: SmallFloats = np.zeros(n_users, np.float32)
+        self.variances: SmallFloats = np.zeros(n_users, np.float32)
+        self.panel = EVERYONE
+        self.group_size = float(self.least)
+        self.next_refresh = 1
+
+    def choose(
+        self, rounds: int, left: float, first: int, groups: IntArray, rng: np.random.Generator
+    ) -> int:
+        """Decide arms, fill ``groups`` numbered from ``first``, return the next group number."""
+        belief = self.belief
+        n_arms = len(belief.means)
+        deciding, dealing = rng.integers(2**64, size=2, dtype=np.uint64)
+        n_present = np.count_nonzero(self.allowed.any(axis=1))
+        seen = self.panel * n_present >= self.least * n_arms  # too few panellists are never seen
+        decide(
+            belief.prior(), belief.precision, belief.value, self.allowed, self.turns,
+            self.panel if seen or rounds == 0 else 0.0, belief.misfit * self.least, left, rounds,
+            int(max(1, min(RAREST, rounds // OFTENER, left // OFTENER))), deciding,
+            self.arms, self.predicted, self.variances,
+        )  # fmt: skip
+        size = math.ceil(self.group_size)
+        return cut_crowds(self.arms, n_arms, self.least, size, dealing, first, groups)
+
+    def learn(
+        self, groups: IntArray, totals: NDArray[np.float64], released: Counts, reported: Counts
+    ) -> None:
+        """Take in a round's totals, of groups numbered from 0."""
+        absorb(self.belief, self.arms, groups, totals, reported, self.predicted, self.variances)
+        if len(released):
+            released = released > 0
+            sizes = np.bincount(groups[groups >= 0], minlength=len(released))
+            members = int(sizes[released].sum())
+            share = min(1.0, np.count_nonzero(reported) / members) if members else 0.0
+            withheld = 1.0 - float(released.mean())
+            self.group_size = next_size(self.group_size, self.least, withheld, share)
+
+    def refresh(self, rounds: int, left: float, early: bool, rng: np.random.Generator) -> None:
+        """Learn the prior anew, and, as long as it is ``early``, the panel's size from it."""
+        self.next_refresh = max(rounds + 1, int(rounds * REFRESH))
+        present = self.allowed.any(axis=1)
+        users = np.flatnonzero(present)
+        if len(users) > MOST_USERS:  # the panel, which knows most, first
+            users = users[np.argpartition(self.turns[users], MOST_USERS)[:MOST_USERS]]
+        learn_prior(self.belief, users)
+        rest = self.predicted[present & (self.turns >= self.panel)]
+        others = float(rest.mean()) if len(rest) else 0.0
+        self.panel = panel_share(self.belief, self.least, left, others, rng=rng) if early else 0.0
+
+
+def next_size(size: float, least: int, withheld: float, share: float) -> float:
+    """Return the group size for the next round, such that enough members report.
+
+    Where more than a tail of groups were withheld, groups grow by a fifth. Otherwise they shrink,
+    slowly, to the n whose reporters exceed ``least`` by one deviation: with r the share of members
+    that report, n r - sqrt(n r (1 - r)) = least.
+
+    >>> next_size(20.0, 20, 0.0, 1.0), next_size(20.0, 20, 0.5, 0.7)
+    (20.0, 24.0)
+    """
+    if withheld > TAIL or share == 0.0:
+        return min(size * GROWTH, float(LARGEST_GROUP * least))
+    deviation = math.sqrt(1 - share)
+    enough = ((deviation + math.sqrt(deviation**2 + 4 * least)) / 2) ** 2 / share
+    return max(float(least), min(size, max(round(enough, 6), size * 0.95)))
