@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench docs clean
+.PHONY: help setup demo test chaos bench docs clean
 
 help:  ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -31,6 +31,9 @@ test: $(READY)  ## Run all checks and all tests.
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/pytest
 	$(BIN)/mkdocs build --strict --quiet --site-dir build/site
+
+chaos: $(READY)  ## Kill the service a hundred times per store while a campaign runs.
+	SHOAL_CHAOS_KILLS=100 SHOAL_CHAOS_ROUNDS=200 $(BIN)/pytest tests/service/test_chaos.py
 
 bench: $(READY)  ## Measure, side by side, and write the tables that the documentation shows.
 	$(BIN)/python -m benchmarks

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import textwrap
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,10 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
+from tests.service.api.test_roles import PUBLIC, WHO_MAY
+from tests.service.conftest import Stores
+from tests.service.helpers import KEY, users
+from tests.service.live import learning, serve
 
 import shoal
 from shoal.cli.main import main
@@ -21,6 +28,12 @@ from shoal.elimination import GRIDS
 from shoal.environments import REWARDS
 from shoal.instances import FAMILIES, INSTANCES
 from shoal.policies import POLICIES
+from shoal.service.aggregator import Aggregator
+from shoal.service.api.application import create_app
+from shoal.service.campaign import Campaign
+from shoal.service.problems import KINDS
+from shoal.service.settings import AggregatorSettings, LearnerSettings
+from shoal.service.store import Database
 
 ROOT = Path(__file__).parents[1]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -49,7 +62,7 @@ def blocks(text: str) -> Iterator[tuple[str, int, str]]:
 
 def commands(block: str) -> Iterator[list[str]]:
     """Yield the arguments of every ``$ shoal`` line; a backslash continues a line."""
-    for line in block.replace("\\\n", " ").splitlines():
+    for line in os.path.expandvars(block.replace("\\\n", " ")).splitlines():
         if line.startswith("$ shoal "):
             yield shlex.split(line.removeprefix("$ shoal "), comments=True)
 
@@ -68,6 +81,41 @@ def has_examples(page: Path) -> bool:
     )
 
 
+@contextmanager
+def running_service(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Serve on loopback from ``shoal-data``, with address and tokens in the environment."""
+    stores = Stores("sqlite:///shoal-data/aggregator.db", "sqlite:///shoal-data/learner.db")
+    with serve(stores) as live, learning(live):
+        key = Path("shoal-data/aggregator.key")
+        key.touch(mode=0o600)
+        key.write_bytes(KEY)
+        monkeypatch.setenv("SHOAL_URL", live.url)
+        for role, token in live.tokens.items():
+            monkeypatch.setenv(f"SHOAL_{role.upper()}_TOKEN", token)
+        monkeypatch.setenv("SHOAL_TOKEN", "")  # a page may set it
+        yield
+
+
+def play_one_round() -> None:
+    """Leave a campaign with a release, for pages that look at one."""
+    from shoal.client import Client
+
+    url = os.environ["SHOAL_URL"]
+    with (
+        Client(url, os.environ["SHOAL_OPERATOR_TOKEN"]) as operator,
+        Client(url, os.environ["SHOAL_APP_TOKEN"]) as app,
+        Client(url, os.environ["SHOAL_ANALYST_TOKEN"]) as analyst,
+    ):
+        operator.create_campaign(
+            "front-page", arms=["a", "b"], min_group_size=5, seats=30, horizon=1000
+        )
+        operator.enrol("front-page", users(30))
+        operator.open_round("front-page", 1)
+        app.report("front-page", 1, dict.fromkeys(users(30), 1.0))
+        operator.close_round("front-page", 1)
+        assert analyst.release("front-page", 1).totals
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if has_examples(page)], ids=page_id)
 def test_examples_run_in_the_order_of_the_page(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -76,13 +124,17 @@ def test_examples_run_in_the_order_of_the_page(
     # One process: starting a pool would take longer than the examples.
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0}, raising=False)
     namespace: dict[str, Any] = {"__name__": "example"}
-    for language, line, body in blocks(page.read_text(encoding="utf-8")):
-        if language == "python":
-            exec(compile("\n" * line + body, str(page), "exec", dont_inherit=True), namespace)
-        elif language == "console":
-            for arguments in commands(body):
-                result = CliRunner().invoke(main, arguments)
-                assert result.exit_code == 0, f"shoal {shlex.join(arguments)}: {result.output}"
+    text = page.read_text(encoding="utf-8")
+    with running_service(monkeypatch) if "SHOAL_URL" in text else nullcontext():
+        if "$ shoal export" in text:
+            play_one_round()
+        for language, line, body in blocks(text):
+            if language == "python":
+                exec(compile("\n" * line + body, str(page), "exec", dont_inherit=True), namespace)
+            elif language == "console":
+                for arguments in commands(body):
+                    result = CliRunner().invoke(main, arguments)
+                    assert result.exit_code == 0, f"shoal {shlex.join(arguments)}: {result.output}"
 
 
 def test_readme_and_tutorials_have_examples() -> None:
@@ -110,7 +162,7 @@ def test_every_option_of_a_command_is_documented_with_its_default(
     }
     actual = {
         tuple(sorted(option.opts, key=len, reverse=True)): option
-        for option in command.get_params(click.Context(command))
+        for option in command.get_params(click.Context(command, **main.context_settings))
         if isinstance(option, click.Option)
     }
     assert documented.keys() == actual.keys()
@@ -169,6 +221,7 @@ def test_every_policy_is_in_the_table_with_its_options(name: str) -> None:
         "shoal.simulation",
         "shoal.engines",
         "shoal.figures",
+        "shoal.client",
     ],
 )
 def test_every_public_name_is_in_the_python_reference(module: str) -> None:
@@ -180,3 +233,59 @@ def test_every_public_name_is_in_the_python_reference(module: str) -> None:
 def test_readme_keeps_the_place_of_the_headline_table() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert re.search(r"<!-- headline -->\n\| .*?<!-- /headline -->", text, re.S)
+
+
+def rows(page: str, heading: str) -> list[list[str]]:
+    """Return the cells of a section's tables, without the marks of code."""
+    text = section((ROOT / "docs" / "service" / page).read_text(encoding="utf-8"), heading)
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    return [[cell.strip().replace("`", "") for cell in line.split("|")[1:-1]] for line in lines]
+
+
+def test_every_route_is_documented_with_its_roles(tmp_path: Path) -> None:
+    documented = {(row[0], row[1]): row[2] for row in rows("http.md", "Routes")[2:]}
+    aggregator = Aggregator(Database(f"sqlite:///{tmp_path}/aggregator.db"), key=KEY)
+    paths = create_app(aggregator).openapi()["paths"]
+    aggregator.close()
+    assert documented.keys() == {(m.upper(), path) for path, item in paths.items() for m in item}
+    for route, roles in documented.items():
+        assert roles == "anyone" if route in PUBLIC else set(roles.split(", ")) == WHO_MAY[route]
+
+
+def test_every_problem_is_documented_with_its_status() -> None:
+    documented = {row[0]: row[1] for row in rows("http.md", "Problems")}
+    actual = {kind.name: str(kind.status) for kind in KINDS.values()}
+    assert documented == actual | {"name": "status", "---": "---"}
+
+
+def test_every_field_of_a_campaign_is_documented_with_its_default() -> None:
+    documented = {row[0]: row[1] for row in rows("http.md", "A campaign")[2:]}
+    assert documented.keys() == Campaign.model_fields.keys()
+    for name, field in Campaign.model_fields.items():
+        default = "" if field.is_required() else field.get_default(call_default_factory=True)
+        written = documented[name].strip('"')
+        assert written == ("null" if default is None else str(default)), name
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    documented = {row[0]: row[1] for row in rows("operations.md", "Settings")[2:]}
+    actual = {"SHOAL_DATA": "shoal-data"}
+    for part, kind in (("AGGREGATOR", AggregatorSettings), ("LEARNER", LearnerSettings)):
+        for field in fields(kind):
+            actual[f"SHOAL_{part}_{field.name.upper()}"] = str(field.default)
+    assert documented.keys() == actual.keys()
+    assert all(documented[name] == default for name, default in actual.items() if default)
+
+
+def test_every_threat_is_documented_with_code_and_tests_that_exist() -> None:
+    tests = "\n".join(file.read_text() for file in (ROOT / "tests/service").rglob("test_*.py"))
+    threats = rows("privacy.md", "Threat by threat")[2:]
+    assert [row[0] for row in threats] == [str(number) for number in range(1, 23)]
+    for number, _, _, where, shown in threats:
+        files = [name for name in where.split(", ") if name]
+        assert all((ROOT / "src/shoal/service" / name).is_file() for name in files), number
+        names = re.findall(r"test_\w+", shown)
+        assert names, number
+        for name in names:
+            assert f"def {name}(" in tests, name
+            assert name.startswith(f"test_threat_{int(number):02}_")

@@ -13,10 +13,15 @@ from shoal import __version__
 from shoal.errors import ShoalError, UnknownNameError
 
 COMMANDS = {
+    "backup": "Copy a store to a file while the service runs.",
     "compare": "Run several policies on the same instances; by default the paper's experiment.",
     "decompose": "Meet a demand for feedback by assignments of users to arms, and verify them.",
     "explore-beta": "Search for the graph that is hardest to decompose, the paper's open problem.",
+    "doctor": "Check the service's settings, stores and clocks, and every stored plan and release.",
+    "export": "Write a campaign's released totals as Parquet.",
     "policies": "Show the policies, what each needs and what it guarantees.",
+    "restore": "Fill an empty store from a backup.",
+    "serve": "Run the service: both roles, or one of them.",
     "simulate": "Run one policy and show its regret over time.",
     "tune": "Choose hyperparameters on separate validation instances.",
 }

@@ -32,6 +32,8 @@ class Policy(Stateful, ABC):
     changing: ClassVar[tuple[str, ...]] = ("rng", "rounds")
     bounded = True
     """Whether rewards lie in [0, 1], so that other totals are impossible and refused."""
+    takes_merged: ClassVar[bool] = False
+    """Whether feedback may come for groups that were merged after the plan was made."""
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator) -> None:
         self.problem = problem
@@ -58,6 +60,11 @@ class Policy(Stateful, ABC):
                 repeats = min(repeats, horizon - self.rounds)
             self._pending = Plan(arms, groups, repeats, problem=self.problem)
         return self._pending
+
+    def regroup(self, groups: NDArray[np.int32]) -> None:
+        """Take other groups into the plan that was asked for: some were merged inside an arm."""
+        plan = self.ask()
+        self._pending = Plan(plan.arms, groups, plan.repeats, problem=self.problem)
 
     def tell(self, feedback: Feedback) -> None:
         """Take in the feedback of the plan that was asked for."""

@@ -1,0 +1,50 @@
+"""``shoal export``: what was released, as Parquet."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from shoal.cli.extras import need_service
+from shoal.errors import InvalidInputError
+
+
+@click.command(name="export")
+@click.argument("campaign")
+@click.argument("out", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--url", default="http://127.0.0.1:8000", show_default=True, help="The service's address."
+)
+def command(campaign: str, out: Path, url: str) -> None:
+    """Write the released totals of CAMPAIGN to OUT, a new Parquet file.
+
+    SHOAL_TOKEN in the environment is an analyst's token.
+    """
+    need_service()
+    import polars as pl
+
+    from shoal.client import Client, ServiceError
+
+    token = os.environ.get("SHOAL_TOKEN", "")
+    if not token:
+        raise InvalidInputError("SHOAL_TOKEN must be an analyst's token; it is not set.")
+    if out.exists():
+        raise InvalidInputError(f"out must be a new file; {out} exists.")
+    rows: list[tuple[int, str, int, float]] = []
+    with Client(url, token) as client:
+        for number in range(1, client.campaign(campaign)["round"] + 1):
+            try:
+                release = client.release(campaign, number)
+            except ServiceError as error:
+                if error.name in ("not-released", "round-abandoned"):
+                    continue
+                raise
+            rows += [
+                (number, total.arm, total.reporters, total.total / release.reward_steps)
+                for total in release.totals
+            ]
+    schema = {"round": pl.Int64, "arm": pl.String, "reporters": pl.Int64, "total": pl.Float64}
+    pl.DataFrame(rows, schema=schema, orient="row").write_parquet(out)
+    click.echo(f"{len(rows):,} totals of {campaign} are in {out}")

@@ -1,0 +1,80 @@
+"""``shoal serve``: the service, both roles or one of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from shoal.cli.extras import need_service
+
+if TYPE_CHECKING:
+    from shoal.service.settings import Settings
+
+config_option = click.option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    envvar="SHOAL_CONFIG",
+    help="A TOML file with settings; the environment (SHOAL_...) wins over it.",
+)
+data_option = click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="SHOAL_DATA",
+    help="Folder for SQLite's files and the key; by default shoal-data.",
+)
+
+
+def read_settings(config: Path | None, data: Path | None) -> Settings:
+    """Read the settings that the command line and the environment give."""
+    need_service()
+    from shoal.service.settings import load_settings
+
+    environment = dict(os.environ)
+    if data is not None:
+        environment["SHOAL_DATA"] = str(data)
+    return load_settings(environment, file=config)
+
+
+@click.group(name="serve", invoke_without_command=True)
+@config_option
+@data_option
+@click.option("--new-tokens", is_flag=True, help="Replace the tokens of all roles and print them.")
+@click.pass_context
+def command(ctx: click.Context, config: Path | None, data: Path | None, new_tokens: bool) -> None:
+    """Run the service until it is told to stop.
+
+    Without a role, one process tree runs both on this machine. The first start prints a token
+    for each role, once.
+    """
+    ctx.obj = (config, data, new_tokens)
+    if ctx.invoked_subcommand is None:
+        settings = read_settings(config, data)
+        from shoal.service.supervisor import run_both
+
+        environment = {"SHOAL_DATA": str(settings.data)}
+        if config is not None:
+            environment["SHOAL_CONFIG"] = str(config)
+        raise SystemExit(run_both(settings, environment, new_tokens=new_tokens))
+
+
+@command.command()
+@click.pass_obj
+def aggregator(given: tuple[Path | None, Path | None, bool]) -> None:
+    """Run the aggregator alone."""
+    settings = read_settings(*given[:2])
+    from shoal.service.process import run_aggregator
+
+    run_aggregator(settings, announce=click.echo, new_tokens=given[2])
+
+
+@command.command()
+@click.pass_obj
+def learner(given: tuple[Path | None, Path | None, bool]) -> None:
+    """Run the learner alone; SHOAL_LEARNER_TOKEN is its token."""
+    settings = read_settings(*given[:2])
+    from shoal.service.process import run_learner
+
+    run_learner(settings)

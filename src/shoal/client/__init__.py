@@ -1,0 +1,14 @@
+"""Talking to the service over HTTP: ``Client`` waits, ``AsyncClient`` is awaited.
+
+Every call may be repeated: names and round numbers are made by the caller, and a repeated report
+changes nothing. So both clients simply try again, with growing pauses, until their patience ends.
+"""
+
+from shoal.client.asynchronous import AsyncClient
+from shoal.client.calls import Page, Refused, Release, Round, Total, Work
+from shoal.client.errors import ServiceError
+from shoal.client.synchronous import Client
+
+__all__ = [
+    "AsyncClient", "Client", "Page", "Refused", "Release", "Round", "ServiceError", "Total", "Work",
+]  # fmt: skip

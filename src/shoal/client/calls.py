@@ -1,0 +1,257 @@
+"""Each call as data: what to send and how to read the answer. Both clients run the same calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+import httpx
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.client.errors import ServiceError
+
+T = TypeVar("T")
+S = TypeVar("S", bound=msgspec.Struct)
+
+RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+class Round(msgspec.Struct, frozen=True):
+    """A round's state: wanted, open, released or abandoned."""
+
+    round: int
+    state: str
+
+
+class Total(msgspec.Struct, frozen=True):
+    """A released total, in steps of the campaign's grid."""
+
+    arm: str
+    parts: list[int]
+    reporters: int
+    total: int
+
+
+class Release(msgspec.Struct, frozen=True):
+    """All that is ever said about the rewards of a round."""
+
+    round: int
+    reward_steps: int
+    totals: list[Total]
+    withheld: int
+    homogeneous: int
+
+
+class Work(msgspec.Struct, frozen=True):
+    """A campaign that waits for the learner, with its last round."""
+
+    campaign: str
+    round: int
+    state: str
+
+
+class Works(msgspec.Struct, frozen=True):
+    """Every campaign that waits for the learner."""
+
+    work: list[Work]
+
+
+class Page(msgspec.Struct, frozen=True):
+    """A page of assignments, user to arm; ``next`` is None on the last one."""
+
+    round: int
+    assignments: dict[str, str]
+    next: int | None
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """One refused report of a batch."""
+
+    index: int
+    type: str
+
+
+class Refusals(msgspec.Struct, frozen=True):
+    """The refused reports of a batch."""
+
+    refused: list[Refusal]
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A report that was not counted, and the stable name of the reason."""
+
+    user: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    """A request, and how its answer is read."""
+
+    method: str
+    path: str
+    read: Callable[[httpx.Response], T]
+    content: bytes = field(default=b"", repr=False)
+    params: Mapping[str, str | int | float] = field(default_factory=dict)
+    seconds: float = 0.0  # that the service may wait on purpose
+    media_type: str = "application/json"
+
+
+def parse(call: Call[T], response: httpx.Response) -> T:
+    """Read an answer, or raise its problem."""
+    if response.is_success:
+        return call.read(response)
+    try:
+        found: dict[str, Any] = msgspec.json.decode(response.content, type=dict[str, Any])
+    except msgspec.DecodeError:
+        found = {}
+    name = str(found.get("type", "")).removeprefix("urn:shoal:problem:")
+    text = " ".join(str(found[key]) for key in ("title", "detail") if key in found)
+    raise ServiceError(name, response.status_code, text or f"HTTP {response.status_code}")
+
+
+def put_campaign(name: str, definition: Mapping[str, Any]) -> Call[dict[str, Any]]:
+    """Create a campaign."""
+    return Call("PUT", _campaign(name), _json, msgspec.json.encode(definition))
+
+
+def campaign(name: str) -> Call[dict[str, Any]]:
+    """Read a campaign."""
+    return Call("GET", _campaign(name), _json)
+
+
+def campaigns() -> Call[list[str]]:
+    """List campaigns."""
+    return Call("GET", "/v1/campaigns", lambda r: list(_json(r)["campaigns"]))
+
+
+def move(name: str, join: Sequence[str], leave: Sequence[str]) -> Call[dict[str, Any]]:
+    """Enrol and withdraw users."""
+    body = msgspec.json.encode({"join": join, "leave": leave})
+    return Call("POST", f"{_campaign(name)}/users", _json, body)
+
+
+def open_round(name: str, number: int, wait: float) -> Call[Round]:
+    """Open the next round."""
+    return Call("PUT", _round(name, number), _as(Round), params={"wait": wait}, seconds=wait)
+
+
+def round_state(name: str, number: int) -> Call[Round]:
+    """Read a round."""
+    return Call("GET", _round(name, number), _as(Round))
+
+
+def close_round(name: str, number: int) -> Call[Round]:
+    """Close and release a round."""
+    return Call("POST", f"{_round(name, number)}/close", _as(Round))
+
+
+def release(name: str, number: int) -> Call[Release]:
+    """Read what was released."""
+    return Call("GET", f"{_round(name, number)}/release", _as(Release))
+
+
+def assignment(name: str, user: str) -> Call[tuple[int, str]]:
+    """Read one user's round and arm."""
+    path = f"{_campaign(name)}/assignments/{quote(user, safe='')}"
+    return Call("GET", path, lambda r: (_json(r)["round"], _json(r)["arm"]))
+
+
+def page(name: str, number: int | None, after: int, limit: int) -> Call[Page]:
+    """Read a page of assignments."""
+    params: dict[str, str | int | float] = {"after": after, "limit": limit}
+    if number is not None:
+        params["round"] = number
+    return Call("GET", f"{_campaign(name)}/assignments", _as(Page), params=params)
+
+
+def report(name: str, number: int, rewards: Sequence[tuple[str, float]]) -> Call[list[Refused]]:
+    """Report one batch."""
+    body = msgspec.json.encode({"reports": [{"user": u, "reward": r} for u, r in rewards]})
+
+    def read(response: httpx.Response) -> list[Refused]:
+        found = msgspec.json.decode(response.content, type=Refusals)
+        return [
+            Refused(rewards[item.index][0], item.type.removeprefix("urn:shoal:problem:"))
+            for item in found.refused
+        ]
+
+    return Call("POST", f"{_round(name, number)}/reports", read, body)
+
+
+def token(name: str, role: str) -> Call[str]:
+    """Make a token."""
+    body = msgspec.json.encode({"role": role})
+    return Call("PUT", f"/v1/tokens/{quote(name, safe='')}", lambda r: str(_json(r)["token"]), body)
+
+
+def revoke(name: str) -> Call[None]:
+    """Revoke a token."""
+    return Call("DELETE", f"/v1/tokens/{quote(name, safe='')}", lambda r: None)
+
+
+def sync(progress: Mapping[str, tuple[int, int]], wait: float) -> Call[list[Work]]:
+    """Tell how far the learner is, and wait for work."""
+    known = {name: {"planned": p, "learnt": q} for name, (p, q) in progress.items()}
+    body = msgspec.json.encode({"campaigns": known, "wait": wait})
+    return Call("POST", "/v1/learner/sync", lambda r: _as(Works)(r).work, body, seconds=wait)
+
+
+def seats(name: str, n_seats: int) -> Call[NDArray[np.bool_]]:
+    """Read which seats hold an active user."""
+    return Call("GET", f"{_campaign(name)}/seats", _bits(n_seats))
+
+
+def counted(name: str, number: int, n_seats: int) -> Call[NDArray[np.bool_]]:
+    """Read which seats are part of a released total."""
+    return Call("GET", f"{_round(name, number)}/counted", _bits(n_seats))
+
+
+def freeze(
+    name: str, number: int, arms: NDArray[np.int32], groups: NDArray[np.int32]
+) -> Call[None]:
+    """Freeze a plan."""
+    body = arms.astype("<i4").tobytes() + groups.astype("<i4").tobytes()
+    path = f"{_round(name, number)}/plan"
+    return Call("PUT", path, lambda r: None, body, media_type="application/octet-stream")
+
+
+def batches(
+    rewards: Mapping[str, float] | Iterable[tuple[str, float]], size: int
+) -> list[list[tuple[str, float]]]:
+    """Cut rewards into batches.
+
+    >>> batches({"ann": 1.0, "bob": 0.0, "eve": 0.5}, 2)
+    [[('ann', 1.0), ('bob', 0.0)], [('eve', 0.5)]]
+    """
+    items = list(rewards.items() if isinstance(rewards, Mapping) else rewards)
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def _campaign(name: str) -> str:
+    return f"/v1/campaigns/{quote(name, safe='')}"
+
+
+def _round(name: str, number: int) -> str:
+    return f"{_campaign(name)}/rounds/{number}"
+
+
+def _json(response: httpx.Response) -> dict[str, Any]:
+    return msgspec.json.decode(response.content, type=dict[str, Any])
+
+
+def _as(kind: type[S]) -> Callable[[httpx.Response], S]:
+    return lambda response: msgspec.json.decode(response.content, type=kind)
+
+
+def _bits(n_seats: int) -> Callable[[httpx.Response], NDArray[np.bool_]]:
+    def read(response: httpx.Response) -> NDArray[np.bool_]:
+        packed = np.frombuffer(response.content, np.uint8)
+        return np.unpackbits(packed, count=n_seats).astype(bool)
+
+    return read

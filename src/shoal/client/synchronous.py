@@ -1,0 +1,159 @@
+"""The client that waits for each answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+import httpx
+
+from shoal.client import calls
+from shoal.client.calls import RETRIED, Call, Refused, Release, Round
+from shoal.client.patience import Patience, timeout
+from shoal.errors import InvalidInputError
+
+T = TypeVar("T")
+
+USERS = 100_000  # in one request
+PAGE = 10_000
+
+
+class Client:
+    """A service, seen with one token.
+
+    Parameters
+    ----------
+    url
+        The aggregator's address.
+    token
+        A token of the role whose calls are made.
+    patience
+        Seconds to go on trying where the service does not answer or can't answer yet.
+    """
+
+    def __init__(self, url: str, token: str, *, patience: float = 30.0) -> None:
+        if not token:
+            raise InvalidInputError("token must be a token of the service; got an empty one.")
+        self._patience = patience
+        self._http = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"})
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self._http.close()
+
+    def create_campaign(self, name: str, **definition: Any) -> dict[str, Any]:
+        """Create a campaign under a name of your own; the same again changes nothing."""
+        return self.run(calls.put_campaign(name, definition))
+
+    def campaign(self, name: str) -> dict[str, Any]:
+        """Read a campaign: its definition, its users' number, its last round."""
+        return self.run(calls.campaign(name))
+
+    def campaigns(self) -> list[str]:
+        """List the campaigns."""
+        return self.run(calls.campaigns())
+
+    def enrol(self, name: str, users: Sequence[str]) -> int:
+        """Let users join from the next round on; return how many are new or back."""
+        moved = 0
+        for start in range(0, len(users), USERS):
+            part = calls.move(name, users[start : start + USERS], [])
+            moved += (self.run(part))["joined"]
+        return moved
+
+    def withdraw(self, name: str, users: Sequence[str]) -> int:
+        """Let users leave from the next round on; return how many did."""
+        moved = 0
+        for start in range(0, len(users), USERS):
+            part = calls.move(name, [], users[start : start + USERS])
+            moved += (self.run(part))["left"]
+        return moved
+
+    def open_round(self, name: str, number: int, *, wait: float = 10.0) -> Round:
+        """Ask for the next round and wait until it is open."""
+        return self.run(calls.open_round(name, number, wait))
+
+    def round(self, name: str, number: int) -> Round:
+        """Read a round's state."""
+        return self.run(calls.round_state(name, number))
+
+    def close_round(self, name: str, number: int) -> Round:
+        """Close and release a round."""
+        return self.run(calls.close_round(name, number))
+
+    def release(self, name: str, number: int) -> Release:
+        """Read what was released."""
+        return self.run(calls.release(name, number))
+
+    def assignment(self, name: str, user: str) -> tuple[int, str]:
+        """Read one user's round and arm."""
+        return self.run(calls.assignment(name, user))
+
+    def assignments(self, name: str, *, number: int | None = None) -> dict[str, str]:
+        """Read every user's arm, page by page."""
+        found: dict[str, str] = {}
+        after: int | None = 0
+        while after is not None:
+            page = self.run(calls.page(name, number, after, PAGE))
+            number, after = page.round, page.next
+            found |= page.assignments
+        return found
+
+    def report(
+        self,
+        name: str,
+        number: int,
+        rewards: Mapping[str, float] | Iterable[tuple[str, float]],
+        *,
+        batch_size: int = 1000,
+    ) -> list[Refused]:
+        """Report rewards in batches; return the refused ones, in order."""
+        refused: list[Refused] = []
+        for batch in calls.batches(rewards, batch_size):
+            part = self.run(calls.report(name, number, batch))
+            refused += part
+        return refused
+
+    def token(self, name: str, role: str) -> str:
+        """Make a token for a role, in place of any of that name."""
+        return self.run(calls.token(name, role))
+
+    def revoke(self, name: str) -> None:
+        """Revoke a token."""
+        self.run(calls.revoke(name))
+
+    def run(self, call: Call[T]) -> T:
+        """Run a call, again and again where the service may answer later."""
+        patience = Patience(self._patience + call.seconds)
+        while True:
+            try:
+                response = self._http.request(
+                    call.method,
+                    call.path,
+                    content=call.content or None,
+                    params=dict(call.params),
+                    headers={"Content-Type": call.media_type},
+                    timeout=timeout(call.seconds),
+                )
+            except httpx.TransportError as error:
+                pause = patience.pause(type(error).__name__)
+                if pause is None:
+                    raise patience.give_up() from error
+            else:
+                pause = patience.pause(f"HTTP {response.status_code}")
+                if response.status_code not in RETRIED or pause is None:
+                    return calls.parse(call, response)
+            time.sleep(pause)

@@ -1,0 +1,86 @@
+"""Campaigns and rosters in memory: definitions can't change, and only this process seats users."""
+
+from __future__ import annotations
+
+import threading
+
+from shoal.service.aggregator import campaigns
+from shoal.service.aggregator.campaigns import Roster
+from shoal.service.campaign import Campaign
+from shoal.service.clock import Clock
+from shoal.service.problems import GROUP_FLOOR, ProblemError
+from shoal.service.store import Database
+
+
+class Directory:
+    """What the operator has decided: campaigns, and who is in them.
+
+    Parameters
+    ----------
+    floor
+        Least C that a campaign may have.
+    """
+
+    def __init__(self, database: Database, *, floor: int, clock: Clock) -> None:
+        self._database = database
+        self._floor = floor
+        self._clock = clock
+        self.lock = threading.RLock()
+        self._campaigns: dict[str, Campaign] = {}
+        self._rosters: dict[str, Roster] = {}
+
+    def create(self, name: str, campaign: Campaign) -> bool:
+        """Store a campaign for good; return False where the same one is there already."""
+        if campaign.min_group_size < self._floor:
+            raise ProblemError(GROUP_FLOOR)
+        with self.lock, self._database.write() as connection:
+            return campaigns.create(connection, name, campaign, now=self._clock())
+
+    def campaign(self, name: str) -> Campaign:
+        """Return a campaign, or refuse the name."""
+        found = self._campaigns.get(name)
+        if found is None:
+            with self._database.read() as connection:
+                found = self._campaigns[name] = campaigns.load(connection, name)
+        return found
+
+    def names(self) -> list[str]:
+        """Return all campaigns' names."""
+        with self._database.read() as connection:
+            return campaigns.names(connection)
+
+    def roster(self, name: str) -> Roster:
+        """Return who sits where."""
+        with self.lock:
+            if name not in self._rosters:
+                self.campaign(name)
+                with self._database.read() as connection:
+                    self._rosters[name] = campaigns.load_roster(connection, name)
+            return self._rosters[name]
+
+    def enrol(self, name: str, users: list[str]) -> int:
+        """Let users join from the next round on; return how many are new or back."""
+        with self.lock:
+            roster, campaign = self.roster(name), self.campaign(name)
+            with self._database.write() as connection:
+                changed = campaigns.enrol(connection, name, campaign, roster, users)
+            roster.version += changed > 0
+            for user in users:
+                if user not in roster.seats:
+                    roster.seats[user] = len(roster.users)
+                    roster.users.append(user)
+                    roster.active.append(True)
+                roster.active[roster.seats[user]] = True
+            return changed
+
+    def withdraw(self, name: str, users: list[str]) -> int:
+        """Let users leave from the next round on; return how many did."""
+        with self.lock:
+            roster = self.roster(name)
+            with self._database.write() as connection:
+                changed = campaigns.withdraw(connection, name, roster, users)
+            roster.version += changed > 0
+            for user in users:
+                if user in roster.seats:
+                    roster.active[roster.seats[user]] = False
+            return changed

@@ -1,0 +1,111 @@
+"""One atomic release per round: merge, write the document, forget everything else.
+
+The document is stored in the transaction that closes the round and served as it is ever after
+(threats 6, 15 and 16). Its totals are over disjoint sets of at least C reporters, so no smaller
+set can be derived from them (threats 1 and 7).
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, insert, select, update
+
+from shoal.service.aggregator.folding import Sums, read_sums
+from shoal.service.aggregator.rounds import RELEASED, Frozen, Round, forget
+from shoal.service.campaign import Campaign
+from shoal.service.merging import merge
+from shoal.service.store import aggregator as store
+
+
+class Total(msgspec.Struct, frozen=True):
+    """A released total: the reward steps of ``reporters`` users on one arm."""
+
+    arm: str
+    parts: tuple[int, ...]  # the plan's groups behind it
+    reporters: int
+    total: int
+
+
+class Document(msgspec.Struct, frozen=True):
+    """All that is ever said about the rewards of one round."""
+
+    campaign: str
+    round: int
+    plan: str
+    reward_steps: int
+    totals: tuple[Total, ...]
+    withheld: int  # groups whose total is never released
+    homogeneous: int  # totals that show everyone's reward: all 0 or all 1
+
+
+def release(
+    connection: Connection, round_: Round, plan: Frozen, campaign: Campaign, key: bytes, *, now: int
+) -> Document:
+    """Close an open round for good. The caller holds its lock."""
+    numbers, first = np.unique(plan.groups, return_index=True)
+    arms = {int(g): int(plan.arms[i]) for g, i in zip(numbers, first, strict=True) if g >= 0}
+    sums: Sums = dict.fromkeys(arms, (0, 0))
+    sums |= read_sums(connection, round_.id, arms, key)
+    merged, withheld = merge(
+        {group: reporters for group, (_, reporters) in sums.items()}, arms, least=campaign.least
+    )
+    totals = tuple(
+        Total(
+            campaign.arms[item.arm],
+            item.parts,
+            item.reporters,
+            sum(sums[group][0] for group in item.parts),
+        )
+        for item in merged
+    )
+    full = campaign.reward_steps
+    homogeneous = sum(t.total in (0, t.reporters * full) for t in totals)
+    document = Document(
+        round_.campaign, round_.number, plan.hash, full, totals, len(withheld), homogeneous
+    )
+    reporters = _reporters(connection, round_.id, campaign.seats)
+    told = np.zeros(campaign.seats, bool)
+    for item in totals:
+        told[list(item.parts)] = True
+    counted = reporters & (plan.groups >= 0) & told[plan.groups]
+    connection.execute(
+        insert(store.releases).values(
+            round_id=round_.id,
+            document=msgspec.json.encode(document),
+            reporters=np.packbits(reporters).tobytes(),
+            counted=np.packbits(counted).tobytes(),
+        )
+    )
+    forget(connection, round_.id)
+    table = store.rounds
+    connection.execute(
+        update(table).where(table.c.id == round_.id).values(state=RELEASED, closed_at=now)
+    )
+    return document
+
+
+def stored(connection: Connection, round_id: int) -> bytes:
+    """Return the document, byte for byte as it was released."""
+    table = store.releases
+    return bytes(
+        connection.execute(
+            select(table.c.document).where(table.c.round_id == round_id)
+        ).scalar_one()
+    )
+
+
+def who(connection: Connection, round_id: int, n_seats: int, *, counted: bool) -> NDArray[np.bool_]:
+    """Return the seats that reported, or those that are part of a released total, (n_seats,)."""
+    table = store.releases
+    column = table.c.counted if counted else table.c.reporters
+    packed = connection.execute(select(column).where(table.c.round_id == round_id)).scalar_one()
+    return np.unpackbits(np.frombuffer(packed, np.uint8), count=n_seats).astype(bool)
+
+
+def _reporters(connection: Connection, round_id: int, n_seats: int) -> NDArray[np.bool_]:
+    table = store.reports
+    mask = np.zeros(n_seats, bool)
+    mask[list(connection.scalars(select(table.c.seat).where(table.c.round_id == round_id)))] = True
+    return mask

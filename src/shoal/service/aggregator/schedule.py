@@ -1,0 +1,59 @@
+"""Campaigns that run by themselves: open every so often, close after a while or when all are in.
+
+A tick looks at the clock and at what is stored, and at nothing else: after any pause or crash the
+next tick does what is due. A fault in one campaign does not keep the others from their rounds.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from shoal.service.aggregator.release import Document
+from shoal.service.aggregator.rounds import OPEN, WANTED, Round
+from shoal.service.aggregator.service import Aggregator
+from shoal.service.campaign import Campaign, Schedule
+from shoal.service.clock import HOUR
+from shoal.service.problems import ProblemError
+
+log = logging.getLogger("shoal.service")
+
+
+def tick(aggregator: Aggregator) -> list[Document]:
+    """Do what is due in every campaign; return what was released."""
+    released = []
+    for name in aggregator.directory.names():
+        campaign = aggregator.directory.campaign(name)
+        if campaign.schedule is None:
+            continue
+        try:
+            document = _step(aggregator, name, campaign, campaign.schedule)
+        except ProblemError as problem:
+            log.warning("schedule waits: %s", problem.kind.name)
+            continue
+        if document is not None:
+            released.append(document)
+    return released
+
+
+def _step(
+    aggregator: Aggregator, name: str, campaign: Campaign, schedule: Schedule
+) -> Document | None:
+    last, now = aggregator.latest(name), aggregator.clock()
+    if last is None:
+        if sum(aggregator.directory.roster(name).active) >= campaign.least:
+            aggregator.want(name, 1)
+        return None
+    if last.state == OPEN:
+        return aggregator.release(name, last.number) if _ends(aggregator, last, schedule) else None
+    over = campaign.horizon is not None and last.number >= campaign.horizon
+    due = (last.opened_at or last.wanted_at) + schedule.open_every_hours * HOUR
+    if last.state != WANTED and not over and now >= due:
+        aggregator.want(name, last.number + 1)
+    return None
+
+
+def _ends(aggregator: Aggregator, open_round: Round, schedule: Schedule) -> bool:
+    opened = open_round.opened_at or open_round.wanted_at
+    if aggregator.clock() >= opened + schedule.close_after_hours * HOUR:
+        return True
+    return schedule.close_when_all_reported and aggregator.all_reported(open_round)

@@ -1,0 +1,276 @@
+"""The aggregator as one object: rounds, reports and releases, each in its own transaction.
+
+One process per store. What is kept in memory can't change (campaigns, frozen plans) or is changed
+by this process alone (the roster); everything that decides is read inside the transaction.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from shoal.service.aggregator import release, rounds, witness
+from shoal.service.aggregator.directory import Directory
+from shoal.service.aggregator.folding import fold
+from shoal.service.aggregator.intake import Batch, Intake
+from shoal.service.aggregator.rounds import ABANDONED, OPEN, RELEASED, WANTED, Frozen, Round
+from shoal.service.aggregator.tokens import Access
+from shoal.service.aggregator.witness import Progress
+from shoal.service.bell import Bell
+from shoal.service.clock import Clock, system_clock
+from shoal.service.grid import to_steps
+from shoal.service.problems import (
+    LATE,
+    LEARNER_SILENT,
+    NOT_RELEASED,
+    OUT_OF_RANGE,
+    ROUND_ABANDONED,
+    ROUND_NOT_OPEN,
+    UNKNOWN_USER,
+    Kind,
+    ProblemError,
+)
+from shoal.service.store import Database
+
+Refused = list[tuple[int, Kind]]  # position in the batch, and why
+
+_PLANS_KEPT = 8
+
+
+class Aggregator:
+    """Everything the aggregator does.
+
+    Parameters
+    ----------
+    database
+        Its store, at the newest schema.
+    key
+        Blinds the sums at rest.
+    floor
+        Least C that a campaign may have.
+    clock
+        Milliseconds since 1970.
+    """
+
+    def __init__(
+        self, database: Database, *, key: bytes, floor: int = 1, clock: Clock = system_clock
+    ) -> None:
+        self.database = database
+        self.access = Access(database)
+        self.directory = Directory(database, floor=floor, clock=clock)
+        self.bell = Bell()
+        self.clock = clock
+        self._key = key
+        self._lock = threading.RLock()
+        self._plans: OrderedDict[int, Frozen] = OrderedDict()
+        self._ids: dict[tuple[str, int], int] = {}
+        self._latest: dict[str, Round | None] = {}
+        self._progress: dict[str, Progress] = {}
+        self._intake = Intake(self._commit)
+
+    def close(self) -> None:
+        """Finish the reports that are waiting and let go of the store."""
+        self._intake.close()
+        self.database.close()
+
+    def latest(self, name: str) -> Round | None:
+        """Return a campaign's last round, None before the first; a look-up in memory."""
+        try:
+            return self._latest[name]
+        except KeyError:
+            self.directory.campaign(name)
+        with self._lock, self.database.read() as connection:
+            found = self._latest[name] = rounds.latest(connection, name)
+        return found
+
+    def _changed(self, name: str) -> None:
+        """Look at the last round anew, and wake whoever waits for it."""
+        with self._lock:
+            self._latest.pop(name, None)
+        self.bell.ring()
+
+    def round(self, name: str, number: int) -> Round:
+        """Return a round, or refuse its number."""
+        self.directory.campaign(name)
+        with self.database.read() as connection:
+            return rounds.find(connection, name, number)
+
+    def want(self, name: str, number: int) -> bool:
+        """Ask the learner for the next round; return False where that has been done."""
+        campaign = self.directory.campaign(name)
+        with self._lock, self.database.write() as connection:
+            new = rounds.want(connection, name, campaign, number, now=self.clock())
+        self._changed(name)
+        return new
+
+    def freeze(self, name: str, number: int, plan: Frozen) -> bool:
+        """Open a wanted round with the learner's plan; False where it is frozen already."""
+        campaign = self.directory.campaign(name)
+        roster = self.directory.roster(name)
+        # Nobody joins or leaves between the check and the commit.
+        with self._lock, self.directory.lock, self.database.write() as connection:
+            occupied = roster.occupied(campaign.seats)
+            round_ = rounds.find(connection, name, number, lock=True)
+            new = rounds.freeze(connection, round_, plan, campaign, occupied, now=self.clock())
+        self._changed(name)
+        return new
+
+    def plan(self, name: str, number: int) -> tuple[int, Frozen]:
+        """Return a round's row and its frozen plan."""
+        with self._lock:
+            found = self._ids.get((name, number))
+            if found is not None:
+                self._plans.move_to_end(found)
+                return found, self._plans[found]
+        round_ = self.round(name, number)
+        with self.database.read() as connection:
+            plan = rounds.load_plan(connection, round_.id)
+        if plan is None:
+            raise ProblemError(ROUND_ABANDONED if round_.state == ABANDONED else ROUND_NOT_OPEN)
+        with self._lock:
+            self._plans[round_.id] = plan
+            self._ids[name, number] = round_.id
+            while len(self._plans) > _PLANS_KEPT:
+                dropped, _ = self._plans.popitem(last=False)
+                self._ids = {key: row for key, row in self._ids.items() if row != dropped}
+        return round_.id, plan
+
+    def report(
+        self, name: str, number: int, reports: Sequence[tuple[str, float]]
+    ) -> Future[Refused]:
+        """Count reports; the future says which were refused and why, in order, once durable."""
+        reward_steps = self.directory.campaign(name).reward_steps
+        round_id, plan = self.plan(name, number)
+        seats = self.directory.roster(name).seats
+        refused: Refused = []
+        steps: dict[int, int] = {}
+        places: dict[int, list[int]] = {}
+        for index, (user, reward) in enumerate(reports):
+            seat = seats.get(user, -1)
+            step = to_steps(reward, reward_steps)
+            if seat < 0 or plan.arms[seat] < 0:
+                refused.append((index, UNKNOWN_USER))
+            elif step is None:
+                refused.append((index, OUT_OF_RANGE))
+            else:
+                steps.setdefault(seat, step)
+                places.setdefault(seat, []).append(index)
+        answer: Future[Refused] = Future()
+
+        def settle(done: Future[frozenset[int]]) -> None:
+            error = done.exception()
+            if error is not None:
+                answer.set_exception(error)
+                return
+            late = [(index, LATE) for seat in done.result() for index in places[seat]]
+            answer.set_result(sorted(refused + late, key=lambda item: item[0]))
+
+        self._intake.submit(Batch(round_id, plan.groups, steps)).add_done_callback(settle)
+        return answer
+
+    def _commit(self, batches: list[Batch]) -> list[frozenset[int]]:
+        by_round: dict[int, list[Batch]] = {}
+        for batch in batches:
+            by_round.setdefault(batch.round_id, []).append(batch)
+        counted: dict[int, frozenset[int]] = {}
+        with self.database.write() as connection:
+            for round_id in sorted(by_round):
+                together: dict[int, int] = {}
+                for batch in by_round[round_id]:
+                    together = batch.steps | together  # the first counts
+                if rounds.state(connection, round_id) == OPEN:
+                    fold(connection, round_id, batch.groups, together, self._key)
+                    counted[round_id] = frozenset(together)
+                else:
+                    counted[round_id] = self._reported(connection, round_id, batch.groups.size)
+        return [frozenset(batch.steps) - counted[batch.round_id] for batch in batches]
+
+    def _reported(self, connection: Connection, round_id: int, n_seats: int) -> frozenset[int]:
+        if rounds.state(connection, round_id) != RELEASED:
+            return frozenset()
+        mask = release.who(connection, round_id, n_seats, counted=False)
+        return frozenset(np.flatnonzero(mask).tolist())
+
+    def release(self, name: str, number: int) -> release.Document | None:
+        """Close a round and store its release; None where that has been done."""
+        campaign = self.directory.campaign(name)
+        if name not in self._progress:
+            raise ProblemError(LEARNER_SILENT)
+        with self._lock, self.database.write() as connection:
+            round_ = rounds.find(connection, name, number, lock=True)
+            if round_.state == RELEASED:
+                return None
+            if round_.state == ABANDONED:
+                raise ProblemError(ROUND_ABANDONED)
+            if round_.state == WANTED:
+                raise ProblemError(ROUND_NOT_OPEN)
+            plan = rounds.load_plan(connection, round_.id)
+            assert plan is not None
+            done = release.release(connection, round_, plan, campaign, self._key, now=self.clock())
+        self._changed(name)
+        return done
+
+    def released(self, name: str, number: int, *, to_learner: bool = False) -> bytes:
+        """Return a release, byte for byte; people see it once the learner has it on record."""
+        round_ = self._released_round(name, number)
+        progress = self._progress.get(name)
+        if not to_learner and (progress is None or progress.learnt < number):
+            raise ProblemError(LEARNER_SILENT)
+        with self.database.read() as connection:
+            return release.stored(connection, round_.id)
+
+    def counted(self, name: str, number: int) -> NDArray[np.bool_]:
+        """Return the seats that are part of a released total, (n_seats,); for the learner."""
+        round_ = self._released_round(name, number)
+        with self.database.read() as connection:
+            seats = self.directory.campaign(name).seats
+            return release.who(connection, round_.id, seats, counted=True)
+
+    def _released_round(self, name: str, number: int) -> Round:
+        round_ = self.round(name, number)
+        if round_.state == ABANDONED:
+            raise ProblemError(ROUND_ABANDONED)
+        if round_.state != RELEASED:
+            raise ProblemError(NOT_RELEASED)
+        return round_
+
+    def all_reported(self, round_: Round) -> bool:
+        """Return whether everyone in an open round has reported; for the schedule only."""
+        _, plan = self.plan(round_.campaign, round_.number)
+        with self.database.read() as connection:
+            return rounds.n_reports(connection, round_.id) == int((plan.arms >= 0).sum())
+
+    def hear(self, progress: Mapping[str, Progress]) -> list[Round]:
+        """Take note of how far the learner is; return the last rounds that it has work with.
+
+        A campaign that the learner does not name is new to it.
+        """
+        work: list[Round] = []
+        for name in self.directory.names():
+            known = progress.get(name, Progress(0, 0))
+            last = self._catch_up(name, known)
+            if last is None:
+                continue
+            ended = last.state in (RELEASED, ABANDONED)
+            if last.state == WANTED or last.number > (known.learnt if ended else known.planned):
+                work.append(last)
+        return work
+
+    def heard(self, name: str) -> bool:
+        """Return whether the learner has said, since this process started, how far it is."""
+        return name in self._progress
+
+    def _catch_up(self, name: str, known: Progress) -> Round | None:
+        before = self._progress.get(name)
+        if before != known:
+            with self._lock, self.database.write() as connection:
+                witness.catch_up(connection, name, known, now=self.clock())
+            self._progress[name] = known
+            self._changed(name)
+        return self.latest(name)

@@ -1,0 +1,107 @@
+"""Tokens: bound to a role, stored as hashes, compared in constant time (threat 20)."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import threading
+from hashlib import sha256
+from typing import Literal, get_args
+
+from sqlalchemy import Connection, delete, insert, select
+
+from shoal.errors import InvalidInputError
+from shoal.service.problems import UNKNOWN_TOKEN, ProblemError
+from shoal.service.store import Database
+from shoal.service.store import aggregator as store
+
+Role = Literal["operator", "app", "analyst", "learner"]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+Known = dict[str, tuple[Role, bytes]]  # by name
+
+_SECRET = 43  # characters, for 32 random bytes
+_NOBODY = sha256(b"").digest()
+
+
+def issue(connection: Connection, name: str, role: Role) -> str:
+    """Make a token, in place of any of the same name; it is shown once and never stored."""
+    token = f"shoal.{name}.{secrets.token_urlsafe(32)}"
+    adopt(connection, name, role, token)
+    return token
+
+
+def adopt(connection: Connection, name: str, role: Role, token: str) -> None:
+    """Store the hash of a token that was made elsewhere, in place of any of the same name."""
+    before, _, secret = token.rpartition(".")
+    if before != f"shoal.{name}" or len(secret) < _SECRET:
+        raise InvalidInputError(f"token must be shoal.{name}. and at least {_SECRET} characters.")
+    revoke(connection, name)
+    row = {"name": name, "role": role, "digest": _digest(secret)}
+    connection.execute(insert(store.tokens).values(row))
+
+
+def revoke(connection: Connection, name: str) -> bool:
+    """Forget a token; return whether there was one."""
+    return connection.execute(delete(store.tokens).where(store.tokens.c.name == name)).rowcount > 0
+
+
+def load(connection: Connection) -> Known:
+    """Read the hashes of all tokens."""
+    rows = connection.execute(select(store.tokens)).all()
+    return {row.name: (row.role, bytes(row.digest)) for row in rows}
+
+
+def role_of(token: str, known: Known) -> Role | None:
+    """Return the role that a token is bound to, None for one that is not known."""
+    name, _, secret = token.removeprefix("shoal.").rpartition(".")
+    role, digest = known.get(name, (None, _NOBODY))
+    same = hmac.compare_digest(_digest(secret), digest)
+    return role if same and role is not None and token.startswith("shoal.") else None
+
+
+def _digest(secret: str) -> bytes:
+    return sha256(secret.encode()).digest()
+
+
+class Access:
+    """The tokens of a store, with their hashes in memory."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._known: Known | None = None
+
+    def issue(self, name: str, role: Role) -> str:
+        """Make a token, in place of any of the same name, and return it this once."""
+        with self._lock, self._database.write() as connection:
+            self._known = None
+            return issue(connection, name, role)
+
+    def adopt(self, name: str, role: Role, token: str) -> None:
+        """Let in a token that was made elsewhere, in place of any of the same name."""
+        with self._lock, self._database.write() as connection:
+            self._known = None
+            adopt(connection, name, role, token)
+
+    def revoke(self, name: str) -> None:
+        """Forget a token."""
+        with self._lock, self._database.write() as connection:
+            self._known = None
+            if not revoke(connection, name):
+                raise ProblemError(UNKNOWN_TOKEN)
+
+    def roles(self) -> dict[str, Role]:
+        """Return the role of each token by name."""
+        return {name: role for name, (role, _) in self._load().items()}
+
+    def role_of(self, token: str) -> Role | None:
+        """Return the role that a token is bound to, None for one that is not known."""
+        return role_of(token, self._load())
+
+    def _load(self) -> Known:
+        with self._lock:
+            if self._known is None:
+                with self._database.read() as connection:
+                    self._known = load(connection)
+            return self._known

@@ -1,0 +1,43 @@
+"""Who may call a route: the token's role decides, and each route names its roles."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Depends, Path, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from shoal.service.aggregator import Aggregator
+from shoal.service.aggregator.tokens import Role
+from shoal.service.campaign import NAME, USER
+from shoal.service.problems import FORBIDDEN, UNAUTHENTICATED, ProblemError
+
+_bearer = HTTPBearer(auto_error=False, description="A token as printed by shoal serve.")
+
+Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+
+
+async def service(request: Request) -> Aggregator:
+    """Return the aggregator that this application serves."""
+    found: Aggregator = request.app.state.aggregator
+    return found
+
+
+Service = Annotated[Aggregator, Depends(service)]
+Name = Annotated[str, Path(pattern=NAME, description="A name of your own making.")]
+User = Annotated[str, Path(pattern=USER)]
+Number = Annotated[int, Path(ge=1, le=2**31 - 1, description="Rounds count from 1.")]
+
+
+def allow(*roles: Role) -> Any:
+    """Return a dependency that lets these roles in and gives the route the caller's role."""
+
+    async def check(aggregator: Service, credentials: Credentials) -> Role:
+        role = aggregator.access.role_of(credentials.credentials) if credentials else None
+        if role is None:
+            raise ProblemError(UNAUTHENTICATED)
+        if role not in roles:
+            raise ProblemError(FORBIDDEN)
+        return role
+
+    return Depends(check)

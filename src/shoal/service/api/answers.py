@@ -1,0 +1,92 @@
+"""Problems as RFC 9457 documents, whatever raised them; no value that was sent comes back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from shoal.service.problems import (
+    FAULT,
+    INVALID,
+    KINDS,
+    MALFORMED,
+    METHOD,
+    NOT_FOUND,
+    SLOW,
+    TOO_LARGE,
+    UNAUTHENTICATED,
+    Kind,
+    ProblemError,
+)
+
+MEDIA_TYPE = "application/problem+json"
+
+_DOCUMENT: dict[str, Any] = {
+    "description": "A problem (RFC 9457).",
+    "content": {
+        MEDIA_TYPE: {
+            "schema": {
+                "type": "object",
+                "required": ["type", "title", "status"],
+                "properties": {
+                    "type": {
+                        "type": "string",
+                        "enum": sorted(kind.type for kind in KINDS.values()),
+                    },
+                    "title": {"type": "string"},
+                    "status": {"type": "integer"},
+                    "detail": {"type": "string"},
+                },
+            }
+        }
+    },
+}
+PROBLEMS: dict[int | str, dict[str, Any]] = {"default": _DOCUMENT, 422: _DOCUMENT}
+
+_BY_STATUS = {404: NOT_FOUND, 405: METHOD, 400: MALFORMED}
+
+
+def problem(kind: Kind, detail: str = "") -> Response:
+    """Return the document of a problem."""
+    body = {"type": kind.type, "title": kind.title, "status": kind.status}
+    if detail:
+        body["detail"] = detail
+    headers = {"WWW-Authenticate": "Bearer"} if kind is UNAUTHENTICATED else {}
+    if kind.status == 503:
+        headers["Retry-After"] = "1"
+    if kind in (SLOW, TOO_LARGE):  # the rest of the body is not wanted
+        headers["Connection"] = "close"
+    return Response(msgspec.json.encode(body), kind.status, media_type=MEDIA_TYPE, headers=headers)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every refusal with a problem."""
+
+    @app.exception_handler(ProblemError)
+    async def refused(request: Request, error: ProblemError) -> Response:
+        return problem(error.kind, error.detail)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        if any(item["type"] == "json_invalid" for item in error.errors()):
+            return problem(MALFORMED)
+        return problem(
+            INVALID, "; ".join(_rule(item["loc"], item["msg"]) for item in error.errors())
+        )
+
+    @app.exception_handler(HTTPException)
+    async def other(request: Request, error: HTTPException) -> Response:
+        if isinstance(error.__cause__, ProblemError):  # raised by the guard while reading the body
+            return problem(error.__cause__.kind)
+        answer = problem(_BY_STATUS.get(error.status_code, FAULT))
+        answer.headers.update(error.headers or {})
+        return answer
+
+
+def _rule(place: tuple[int | str, ...], message: str) -> str:
+    return f"{'.'.join(map(str, place[1:])) or 'body'}: {message}"

@@ -1,0 +1,59 @@
+"""The application: routes, problems, guard and the schedule's ticking."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
+
+from shoal.service.aggregator import Aggregator
+from shoal.service.aggregator.schedule import tick
+from shoal.service.api import answers, assignments, campaigns, learner, reports, rounds, status
+from shoal.service.api.guard import Guard
+from shoal.service.api.metrics import Metrics
+
+
+def create_app(
+    aggregator: Aggregator,
+    *,
+    max_body_bytes: int = 16 * 2**20,
+    body_seconds: float = 20.0,
+    tick_seconds: float = 1.0,
+) -> FastAPI:
+    """Make the aggregator's application; it closes the aggregator when it stops."""
+    metrics = Metrics()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async def run() -> None:
+            while True:
+                await asyncio.sleep(tick_seconds)
+                for document in await run_in_threadpool(tick, aggregator):
+                    metrics.released(document)
+
+        ticking = asyncio.create_task(run())
+        yield
+        ticking.cancel()
+        aggregator.close()
+
+    app = FastAPI(
+        title="Shoal",
+        version="1",
+        description="Personalise for everyone while observing no one.",
+        lifespan=lifespan,
+        responses=answers.PROBLEMS,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.aggregator = aggregator
+    app.state.metrics = metrics
+    for part in (campaigns, rounds, assignments, reports, learner, status):
+        app.include_router(part.router)
+    answers.install(app)
+    app.add_middleware(
+        Guard, metrics=metrics, max_body_bytes=max_body_bytes, body_seconds=body_seconds
+    )
+    return app

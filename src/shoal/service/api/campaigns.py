@@ -1,0 +1,98 @@
+"""Campaigns and users: the operator's routes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Response
+from pydantic import Field, StringConstraints
+
+from shoal.errors import ShoalError
+from shoal.service.api.access import Name, Service, allow
+from shoal.service.campaign import USER, Campaign, Frozen
+from shoal.service.problems import INVALID, ProblemError
+
+router = APIRouter(prefix="/v1/campaigns", tags=["campaigns"])
+
+Users = Annotated[list[Annotated[str, StringConstraints(pattern=USER)]], Field(max_length=200_000)]
+
+
+class Names(Frozen):
+    """The campaigns there are."""
+
+    campaigns: list[str]
+
+
+class CampaignState(Frozen):
+    """A campaign and how far it is."""
+
+    name: str
+    definition: Campaign
+    users: int
+    round: int
+    state: str
+
+
+class Movement(Frozen):
+    """Users who join and leave, from the next round on."""
+
+    join: Users = Field(default_factory=list)
+    leave: Users = Field(default_factory=list)
+
+
+class Moved(Frozen):
+    """How many were not there, or not gone, before."""
+
+    joined: int
+    left: int
+
+
+@router.get("", dependencies=[allow("operator", "analyst")])
+def list_campaigns(aggregator: Service) -> Names:
+    """List the campaigns."""
+    return Names(campaigns=aggregator.directory.names())
+
+
+@router.put(
+    "/{name}",
+    dependencies=[allow("operator")],
+    status_code=201,
+    responses={200: {"model": CampaignState, "description": "It was there already."}},
+)
+def create_campaign(
+    name: Name, campaign: Campaign, aggregator: Service, response: Response
+) -> CampaignState:
+    """Create a campaign under a name of your own; the same again changes nothing (200)."""
+    try:
+        campaign.make_policy()
+    except ShoalError as error:
+        raise ProblemError(INVALID, str(error)) from error
+    if not aggregator.directory.create(name, campaign):
+        response.status_code = 200
+    aggregator.bell.ring()
+    return _state(aggregator, name)
+
+
+@router.get("/{name}", dependencies=[allow("operator", "app", "analyst", "learner")])
+def read_campaign(name: Name, aggregator: Service) -> CampaignState:
+    """Read a campaign: its definition, its users' number, its last round."""
+    return _state(aggregator, name)
+
+
+@router.post("/{name}/users", dependencies=[allow("operator")])
+def move_users(name: Name, movement: Movement, aggregator: Service) -> Moved:
+    """Enrol and withdraw users in bulk; repeating it changes nothing."""
+    left = aggregator.directory.withdraw(name, movement.leave)
+    joined = aggregator.directory.enrol(name, movement.join)
+    return Moved(joined=joined, left=left)
+
+
+def _state(aggregator: Service, name: str) -> CampaignState:
+    campaign, last = aggregator.directory.campaign(name), aggregator.latest(name)
+    return CampaignState(
+        name=name,
+        definition=campaign,
+        users=sum(aggregator.directory.roster(name).active),
+        round=last.number if last else 0,
+        state=last.state if last else "new",
+    )

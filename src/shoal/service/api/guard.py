@@ -1,0 +1,95 @@
+"""The outermost layer: body limits, a last resort for faults, counts and one log line a request.
+
+A log line has the method, the route's template, the status and the time; a fault has the type of
+the error and where it was raised. No path, query, body or message is logged (threat 18).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import traceback
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from shoal.service.api.answers import problem
+from shoal.service.api.metrics import Metrics
+from shoal.service.problems import FAULT, SLOW, TOO_LARGE, ProblemError
+
+log = logging.getLogger("shoal.service")
+
+
+class Guard:
+    """Wrap an application.
+
+    Parameters
+    ----------
+    max_body_bytes, body_seconds
+        Largest body, and the time that it may take to arrive.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, metrics: Metrics, max_body_bytes: int, body_seconds: float
+    ) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._max_body_bytes = max_body_bytes
+        self._body_seconds = body_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        status = 0
+
+        async def note(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, self._limited(scope, receive), note)
+        except Exception as error:
+            kind = error.kind if isinstance(error, ProblemError) else FAULT
+            if kind is FAULT:
+                log.error("fault %s at %s", type(error).__name__, _places(error))
+            if not status:
+                await problem(kind)(scope, receive, note)
+        seconds = time.perf_counter() - started
+        route = getattr(scope.get("route"), "path", "none")
+        self._metrics.saw(scope["method"], route, status, seconds)
+        log.info("%s %s %d %.1f ms", scope["method"], route, status, 1e3 * seconds)
+
+    def _limited(self, scope: Scope, receive: Receive) -> Receive:
+        ends = time.monotonic() + self._body_seconds
+        lengths = [value for name, value in scope["headers"] if name == b"content-length"]
+        declared = max((int(value) for value in lengths if value.isdigit()), default=0)
+        arrived, complete = 0, False
+
+        async def limited() -> Message:
+            nonlocal arrived, complete
+            if complete:
+                return await receive()
+            if declared > self._max_body_bytes:
+                raise ProblemError(TOO_LARGE)
+            try:
+                async with asyncio.timeout(max(0.0, ends - time.monotonic())):
+                    message = await receive()
+            except TimeoutError:
+                raise ProblemError(SLOW) from None
+            arrived += len(message.get("body", b""))
+            complete = message["type"] == "http.request" and not message.get("more_body", False)
+            if arrived > self._max_body_bytes:
+                raise ProblemError(TOO_LARGE)
+            return message
+
+        return limited
+
+
+def _places(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)[-3:]
+    return " < ".join(f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}" for frame in frames)

@@ -1,0 +1,104 @@
+"""The learner's routes: say how far it is, read the seats, freeze plans, read who counts."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Request, Response
+from pydantic import Field, StringConstraints
+from starlette.concurrency import run_in_threadpool
+
+from shoal.service.aggregator.rounds import Frozen as FrozenPlan
+from shoal.service.aggregator.witness import Progress
+from shoal.service.api.access import Name, Number, Service, allow
+from shoal.service.campaign import NAME, Frozen
+from shoal.service.problems import PLAN_REFUSED, ProblemError
+
+router = APIRouter(prefix="/v1", tags=["learner"], dependencies=[allow("learner")])
+
+BYTES = "application/octet-stream"
+Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Campaigns = dict[Annotated[str, StringConstraints(pattern=NAME)], "Known"]
+
+
+class Known(Frozen):
+    """How far the learner is in a campaign."""
+
+    planned: Count
+    learnt: Count
+
+
+class Sync(Frozen):
+    """What the learner has on record for each campaign it knows."""
+
+    campaigns: Annotated[Campaigns, Field(max_length=100_000)]
+    wait: float = Field(default=0.0, ge=0, le=60, description="Seconds to wait for work.")
+
+
+class Work(Frozen):
+    """A campaign that waits for the learner, with its last round."""
+
+    campaign: str
+    round: int
+    state: str
+
+
+class Works(Frozen):
+    """Every campaign that waits for the learner."""
+
+    work: list[Work]
+
+
+@router.post("/learner/sync")
+async def sync(known: Sync, aggregator: Service) -> Works:
+    """Tell how far the learner is, and wait for work."""
+    progress = {n: Progress(k.planned, k.learnt) for n, k in known.campaigns.items()}
+    ends = time.monotonic() + known.wait
+    while True:
+        rings = aggregator.bell.rings
+        work = await run_in_threadpool(aggregator.hear, progress)
+        left = ends - time.monotonic()
+        if work or left <= 0:
+            break
+        await aggregator.bell.wait(rings, seconds=left)
+    found = [Work(campaign=r.campaign, round=r.number, state=r.state) for r in work]
+    return Works(work=found)
+
+
+_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "Each seat's arm, then each seat's group, as little-endian int32.",
+        "content": {BYTES: {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+_ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {"description": "A bit per seat, the first one highest.", "content": {BYTES: {}}}
+}
+
+
+@router.get("/campaigns/{name}/seats", response_class=Response, responses=_ANSWER)
+def read_seats(name: Name, aggregator: Service) -> Response:
+    """Read which seats hold an active user; who sits there stays here."""
+    n_seats = aggregator.directory.campaign(name).seats
+    mask = aggregator.directory.roster(name).occupied(n_seats)
+    return Response(np.packbits(mask).tobytes(), media_type=BYTES)
+
+
+@router.put("/campaigns/{name}/rounds/{number}/plan", status_code=204, openapi_extra=_BODY)
+async def freeze_plan(name: Name, number: Number, request: Request, aggregator: Service) -> None:
+    """Freeze a wanted round's plan; the same again changes nothing, another is refused."""
+    columns = await request.body()
+    if len(columns) % 8:
+        raise ProblemError(PLAN_REFUSED)
+    arms, groups = np.frombuffer(columns, "<i4").reshape(2, -1)
+    await run_in_threadpool(aggregator.freeze, name, number, FrozenPlan(arms, groups))
+
+
+@router.get("/campaigns/{name}/rounds/{number}/counted", response_class=Response, responses=_ANSWER)
+def read_counted(name: Name, number: Number, aggregator: Service) -> Response:
+    """Read which seats are part of a released total."""
+    mask = aggregator.counted(name, number)
+    return Response(np.packbits(mask).tobytes(), media_type=BYTES)

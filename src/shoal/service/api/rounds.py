@@ -1,0 +1,104 @@
+"""Rounds: open the next one, watch it, close it, read what was released."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from shoal.service.aggregator.rounds import WANTED, Round
+from shoal.service.aggregator.tokens import Role
+from shoal.service.api.access import Name, Number, Service, allow
+from shoal.service.api.metrics import Metrics
+from shoal.service.campaign import Frozen
+
+router = APIRouter(prefix="/v1/campaigns/{name}/rounds/{number}", tags=["rounds"])
+
+Wait = Annotated[float, Query(ge=0, le=60, description="Seconds to wait for the learner's plan.")]
+
+
+class RoundState(Frozen):
+    """A round; who has reported, and how many, is nobody's business."""
+
+    campaign: str
+    round: int
+    state: str
+    plan: str | None
+    wanted_at: int
+    opened_at: int | None
+    closed_at: int | None
+
+
+@router.put(
+    "",
+    dependencies=[allow("operator")],
+    status_code=201,
+    responses={
+        200: {"model": RoundState, "description": "It was there already."},
+        202: {"model": RoundState, "description": "The learner is still planning."},
+    },
+)
+async def open_round(
+    name: Name, number: Number, aggregator: Service, response: Response, wait: Wait = 10.0
+) -> RoundState:
+    """Open the next round: 201 when open, 202 while the learner plans, 200 if it was there."""
+    new = await run_in_threadpool(aggregator.want, name, number)
+    ends = time.monotonic() + wait
+    while True:
+        rings = aggregator.bell.rings
+        found = await run_in_threadpool(aggregator.round, name, number)
+        left = ends - time.monotonic()
+        if found.state != WANTED or left <= 0:
+            break
+        await aggregator.bell.wait(rings, seconds=left)
+    if found.state == WANTED:
+        response.status_code = 202
+    elif not new:
+        response.status_code = 200
+    return _state(found)
+
+
+@router.get("", dependencies=[allow("operator", "app", "analyst", "learner")])
+def read_round(name: Name, number: Number, aggregator: Service) -> RoundState:
+    """Read a round's state."""
+    return _state(aggregator.round(name, number))
+
+
+@router.post("/close", dependencies=[allow("operator")])
+def close_round(name: Name, number: Number, aggregator: Service, request: Request) -> RoundState:
+    """Close and release a round in one act; a repeat changes nothing."""
+    document = aggregator.release(name, number)
+    if document is not None:
+        metrics: Metrics = request.app.state.metrics
+        metrics.released(document)
+    return _state(aggregator.round(name, number))
+
+
+@router.get(
+    "/release",
+    response_class=Response,
+    responses={200: {"content": {"application/json": {}}}},
+)
+def read_release(
+    name: Name,
+    number: Number,
+    aggregator: Service,
+    role: Annotated[Role, allow("analyst", "learner")],
+) -> Response:
+    """Read what was released, byte for byte the same for ever."""
+    document = aggregator.released(name, number, to_learner=role == "learner")
+    return Response(document, media_type="application/json")
+
+
+def _state(found: Round) -> RoundState:
+    return RoundState(
+        campaign=found.campaign,
+        round=found.number,
+        state=found.state,
+        plan=found.plan_hash,
+        wanted_at=found.wanted_at,
+        opened_at=found.opened_at,
+        closed_at=found.closed_at,
+    )

@@ -1,0 +1,93 @@
+"""A campaign: what the operator decides once, and nobody can change afterwards.
+
+C is part of it, so C is never lowered (threat 22). A campaign has a fixed number of seats, which
+is the policy's ``n_users``; a user who joins takes the next free seat and keeps it for good, so
+that what was learnt in a seat is always about one person.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from shoal.errors import InvalidInputError, ShoalError
+from shoal.model import Problem
+from shoal.policies import make_policy
+from shoal.policies.base import Policy
+from shoal.policies.registry import find_policy
+
+DEFAULT_POLICY = "explore-then-commit"
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+USER = r"^[A-Za-z0-9._~@:+=-]{1,128}$"
+MOST_SEATS = 10_000_000
+
+Word = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,64}$")]
+
+
+class Frozen(BaseModel):
+    """Strict, closed and unchangeable."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Schedule(Frozen):
+    """A campaign that runs by itself."""
+
+    open_every_hours: float = Field(gt=0, le=10_000, description="From one opening to the next.")
+    close_after_hours: float = Field(gt=0, le=10_000, description="From opening to release.")
+    close_when_all_reported: bool = False
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Schedule:
+        if self.close_after_hours > self.open_every_hours:
+            raise ValueError("close_after_hours must be at most open_every_hours")
+        return self
+
+
+class Campaign(Frozen):
+    """The definition of a campaign."""
+
+    arms: list[Word] = Field(min_length=1, max_length=1000, description="Names of the arms.")
+    min_group_size: int = Field(ge=1, le=MOST_SEATS, description="C: least users behind a total.")
+    seats: int = Field(ge=1, le=MOST_SEATS, description="Most users over the whole campaign.")
+    colluders: int = Field(
+        default=0, ge=0, le=MOST_SEATS, description="Users who may pool what they know; raises C."
+    )
+    reward_steps: int = Field(default=1000, ge=1, le=100_000_000, description="The public grid.")
+    horizon: int | None = Field(default=None, ge=1, le=2**31 - 1, description="Rounds to play.")
+    policy: Word = DEFAULT_POLICY
+    options: dict[str, bool | int | float | str] = Field(default_factory=dict, max_length=50)
+    seed: int = Field(default=0, ge=0, le=2**63 - 1)
+    schedule: Schedule | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> Campaign:
+        if len(set(self.arms)) != len(self.arms):
+            raise ValueError("arms must have different names")
+        if self.least > self.seats:
+            raise ValueError("min_group_size + colluders must be at most seats")
+        return self
+
+    @property
+    def least(self) -> int:
+        """Return the least reporters behind any total: C and the assumed colluders."""
+        return self.min_group_size + self.colluders
+
+    def problem(self) -> Problem:
+        """Return the problem that the policy plays: one user per seat."""
+        return Problem(self.seats, len(self.arms), self.least, self.horizon)
+
+    def make_policy(self) -> Policy:
+        """Make the policy, or refuse a name, an option or a size that it can't work with."""
+        entry = find_policy(self.policy)
+        if not entry.anonymous or entry.hindsight:
+            raise InvalidInputError(f"policy must be anonymous; got {self.policy!r}.")
+        options: dict[str, Any] = dict(self.options)
+        rng = np.random.default_rng(self.seed)
+        try:
+            return make_policy(self.policy, self.problem(), rng=rng, options=options)
+        except TypeError as error:
+            raise ShoalError(f"options must fit the policy {self.policy!r}.") from error

@@ -1,0 +1,20 @@
+"""The one clock of the service, so that tests can turn it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+Clock = Callable[[], int]
+"""Returns milliseconds since 1970."""
+
+HOUR = 3_600_000
+
+
+def system_clock() -> int:
+    """Return the machine's time.
+
+    >>> system_clock() > 1_700_000_000_000
+    True
+    """
+    return time.time_ns() // 1_000_000

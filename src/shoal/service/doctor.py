@@ -1,0 +1,147 @@
+"""What ``shoal doctor`` checks: settings, stores, clocks, and every stored plan and release.
+
+It reads the aggregator's store as its operator, and changes nothing.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+from sqlalchemy import Connection, select, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from shoal.errors import InvalidInputError
+from shoal.model import Plan
+from shoal.service.aggregator import campaigns, release, rounds
+from shoal.service.aggregator.rounds import RELEASED
+from shoal.service.campaign import Campaign
+from shoal.service.clock import system_clock
+from shoal.service.settings import Settings
+from shoal.service.store import Database
+from shoal.service.store import aggregator as store
+from shoal.service.store.migrate import Role, current, newest
+
+MOST_SKEW = 2_000  # milliseconds
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check: what was looked at and, where it failed, what is wrong."""
+
+    check: str
+    fault: str = ""
+
+
+def examine(settings: Settings, role: Role) -> Iterator[Finding]:
+    """Check everything about one role on this machine."""
+    if role == "aggregator":
+        yield from _key(settings)
+        yield from _floor(settings)
+    url = settings.aggregator_database if role == "aggregator" else settings.learner_database
+    database = Database(url)
+    try:
+        yield from _store(database, role)
+    finally:
+        database.close()
+
+
+def _key(settings: Settings) -> Iterator[Finding]:
+    check = "the key is there and nobody else can read it"
+    if not settings.key_file.is_file():
+        yield Finding(check, f"{settings.key_file} is missing")
+    elif settings.key_file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        yield Finding(check, f"{settings.key_file} can be read by others")
+    else:
+        yield Finding(check)
+
+
+def _floor(settings: Settings) -> Iterator[Finding]:
+    floor = settings.aggregator.min_group_size_floor
+    fault = "" if floor >= 2 else f"min_group_size_floor={floor} allows totals of one user"
+    yield Finding("the floor for C is at least 2", fault)
+
+
+def _store(database: Database, role: Role) -> Iterator[Finding]:
+    check = f"the {role}'s store answers"
+    if not database.alive():
+        yield Finding(check, "the database can't be reached")
+        return
+    yield Finding(check)
+    found, wanted = current(database), newest(role)
+    fault = "" if found == wanted else f"it is at {found}, this release needs {wanted}"
+    yield Finding(f"the {role}'s schema is up to date", fault)
+    yield _clock(database)
+    if role == "aggregator" and not fault:
+        yield from _campaigns(database)
+
+
+def _clock(database: Database) -> Finding:
+    statement = {
+        "sqlite": "SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
+        "postgresql": "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)",
+    }[database.backend]
+    with database.read() as connection:
+        skew = abs(int(connection.scalar(text(statement)) or 0) - system_clock())
+    fault = "" if skew <= MOST_SKEW else f"they differ by {skew} ms"
+    return Finding("this machine's clock and the database's agree", fault)
+
+
+def _campaigns(database: Database) -> Iterator[Finding]:
+    with database.read() as connection:
+        for name in campaigns.names(connection):
+            campaign = campaigns.load(connection, name)
+            n_rounds, faults = 0, list[str]()
+            table = store.rounds
+            query = select(table.c.number).where(table.c.campaign == name).order_by("number")
+            for number in connection.scalars(query).all():
+                n_rounds += 1
+                faults += _round(connection, name, number, campaign)
+            check = f"campaign {name}: {n_rounds} rounds are anonymous"
+            yield Finding(check, "; ".join(faults[:3]))
+
+
+def _round(connection: Connection, name: str, number: int, campaign: Campaign) -> list[str]:
+    found = rounds.find(connection, name, number)
+    plan = rounds.load_plan(connection, found.id)
+    if plan is None:
+        return []
+    if plan.hash != found.plan_hash:
+        return [f"round {number}: the plan is not the one that was frozen"]
+    try:
+        Plan(np.maximum(plan.arms, 0), plan.groups, problem=campaign.problem())
+    except InvalidInputError as error:
+        return [f"round {number}: {error}"]
+    if found.state != RELEASED:
+        return []
+    try:
+        stored = release.stored(connection, found.id)
+        document = msgspec.json.decode(stored, type=release.Document)
+        counted = release.who(connection, found.id, campaign.seats, counted=True)
+    except (SQLAlchemyError, msgspec.DecodeError):
+        return [f"round {number}: the release can't be read"]
+    return [f"round {number}: {fault}" for fault in _totals(document, plan, counted, campaign)]
+
+
+def _totals(
+    document: release.Document,
+    plan: rounds.Frozen,
+    counted: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    campaign: Campaign,
+) -> Iterator[str]:
+    parts = [part for total in document.totals for part in total.parts]
+    if len(parts) != len(set(parts)):
+        yield "a group is in two totals"
+    for total in document.totals:
+        members = np.isin(plan.groups, total.parts)
+        if total.reporters < campaign.least:
+            yield f"a total of {total.reporters} users, fewer than {campaign.least}"
+        if int((members & counted).sum()) != total.reporters:
+            yield "a total whose reporters are not those on record"
+        if {campaign.arms[arm] for arm in plan.arms[members]} != {total.arm}:
+            yield "a total over two arms"
+        if not 0 <= total.total <= total.reporters * campaign.reward_steps:
+            yield "a total that no rewards could have"

@@ -1,0 +1,1 @@
+"""The learner: makes plans and sees released totals, nothing else."""

@@ -1,0 +1,56 @@
+"""Keeping runs in the learner's store, so that each resumes at the exact round and state."""
+
+from __future__ import annotations
+
+from sqlalchemy import delete, insert, select, update
+
+from shoal.service.campaign import Campaign
+from shoal.service.learner.run import Run
+from shoal.service.store import Database
+from shoal.service.store.learner import policies, runs
+
+
+class Records:
+    """The runs in a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def load(self) -> dict[str, Run]:
+        """Return every run as it was last kept."""
+        found: dict[str, Run] = {}
+        with self._database.read() as connection:
+            for row in connection.execute(select(runs, policies.c.state).outerjoin(policies)):
+                run = Run(Campaign.model_validate_json(row.definition))
+                run.restore(row.state, row.feedback)
+                run.planned, run.learnt = row.planned, row.learnt
+                found[row.campaign] = run
+        return found
+
+    def add(self, name: str, run: Run) -> None:
+        """Keep a new run; its policy's first state follows from the definition."""
+        row = {
+            "campaign": name,
+            "definition": run.campaign.model_dump_json(),
+            "planned": run.planned,
+            "learnt": run.learnt,
+            "feedback": run.feedback_state(),
+        }
+        with self._database.write() as connection:
+            connection.execute(insert(runs).values(row))
+
+    def keep_planned(self, name: str, run: Run) -> None:
+        """Keep that the aggregator has frozen a plan."""
+        with self._database.write() as connection:
+            query = update(runs).where(runs.c.campaign == name)
+            connection.execute(query.values(planned=run.planned))
+
+    def keep_learnt(self, name: str, run: Run, *, moved_on: bool) -> None:
+        """Keep what was learnt; the policy's own state only where it has ``moved_on``."""
+        row = {"planned": run.planned, "learnt": run.learnt, "feedback": run.feedback_state()}
+        with self._database.write() as connection:
+            connection.execute(update(runs).where(runs.c.campaign == name).values(row))
+            if moved_on:
+                connection.execute(delete(policies).where(policies.c.campaign == name))
+                state = {"campaign": name, "state": run.policy_state()}
+                connection.execute(insert(policies).values(state))

@@ -1,0 +1,104 @@
+"""One campaign as the learner sees it: seats, plans and totals; no user, no reward.
+
+A policy plans for every seat. Where it keeps a plan for several rounds (``repeats``), the same
+plan is frozen round after round, and the totals are gathered until the last. Before a plan is
+frozen, absent seats leave it; a group that is then too small leaves it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.client import Total
+from shoal.model import Feedback
+from shoal.service.campaign import Campaign
+from shoal.service.learner.container import pack, unpack
+
+IntArray = NDArray[np.int32]
+
+
+class Run:
+    """A campaign's policy, and the feedback gathered for the plan in play.
+
+    Parameters
+    ----------
+    campaign
+        What the operator has decided.
+
+    Attributes
+    ----------
+    planned, learnt : int
+        The last round whose plan is frozen, and the last whose release has been taken in.
+    """
+
+    def __init__(self, campaign: Campaign) -> None:
+        self.campaign = campaign
+        self.planned = 0
+        self.learnt = 0
+        self.policy = campaign.make_policy()
+        self._gathered: dict[str, Any] | None = None  # None at the start of a plan
+
+    def plan(self, occupied: NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
+        """Return each seat's arm and group for the next round; -1 for absent, -1 for none."""
+        plan = self.policy.ask()
+        groups = np.where(occupied, plan.groups, -1).astype(np.int32)
+        sizes = np.bincount(groups[groups >= 0], minlength=plan.n_groups + 1)
+        groups[(groups >= 0) & (sizes[groups] < self.campaign.least)] = -1
+        return np.where(occupied, plan.arms, -1).astype(np.int32), groups
+
+    def learn(self, totals: Sequence[Total], counted: NDArray[np.bool_]) -> bool:
+        """Take in one round's totals; return whether the policy has moved on to a new plan.
+
+        ``counted`` are the seats behind the totals. A total of merged groups reaches a policy
+        that takes them; any other hears of a merged group as withheld.
+        """
+        plan = self.policy.ask()
+        got = self._gathered or {
+            "rounds": 0,
+            "totals": np.zeros(plan.n_groups),
+            "released": np.zeros(plan.n_groups, np.int32),
+            "reported": np.zeros(len(plan.groups), np.int32),
+        }
+        self._gathered = got
+        groups = plan.groups.copy()
+        if self.policy.takes_merged and plan.repeats == 1:
+            for total in totals:
+                groups[np.isin(groups, total.parts[1:])] = total.parts[0]
+            used = list(totals)
+            if any(len(total.parts) > 1 for total in totals):
+                self.policy.regroup(groups)
+        else:
+            used = [total for total in totals if len(total.parts) == 1]
+        heard = np.zeros(plan.n_groups + 1, bool)
+        for total in used:
+            heard[total.parts[0]] = True
+            got["totals"][total.parts[0]] += total.total / self.campaign.reward_steps
+        got["released"] += heard[:-1]
+        got["reported"] += counted & (groups >= 0) & heard[groups]
+        got["rounds"] += 1
+        self.learnt += 1
+        if got["rounds"] < plan.repeats:
+            return False
+        n_groups = self.policy.ask().n_groups
+        told = Feedback(got["totals"][:n_groups], got["released"][:n_groups], got["reported"])
+        self.policy.tell(told)
+        self._gathered = None
+        return True
+
+    def policy_state(self) -> bytes:
+        """Return the policy's exact state."""
+        return pack(self.policy.state())
+
+    def feedback_state(self) -> bytes:
+        """Return what was gathered for the plan in play."""
+        return pack(self._gathered)
+
+    def restore(self, policy: bytes | None, feedback: bytes) -> None:
+        """Continue exactly where the states were taken; None is a policy's first state."""
+        if policy is not None:
+            self.policy.restore(unpack(policy))
+        self._gathered = unpack(feedback)

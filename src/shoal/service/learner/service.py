@@ -1,0 +1,118 @@
+"""The learner's loop: say how far it is, wait for work, learn what was released, plan the next.
+
+Everything it does can be repeated: a plan follows from the stored state alone, and a release is
+the same bytes for ever. So after a crash it simply starts again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import numpy as np
+
+from shoal.client import Client, ServiceError, Work, calls
+from shoal.errors import ShoalError
+from shoal.service.campaign import Campaign
+from shoal.service.learner.records import Records
+from shoal.service.learner.run import Run
+from shoal.service.store import Database
+
+log = logging.getLogger("shoal.service")
+
+_NO_RELEASE = frozenset({"round-abandoned", "unknown-round"})
+_AGAIN = frozenset({"roster-changed", "plan-frozen", "round-not-open"})
+
+
+class Learner:
+    """Plans and learns for every campaign of one aggregator.
+
+    Parameters
+    ----------
+    database
+        Its own store, at the newest schema.
+    client
+        The aggregator, seen with a learner's token.
+    """
+
+    def __init__(self, database: Database, client: Client) -> None:
+        self.database = database
+        self._client = client
+        self._records = Records(database)
+        self.runs = self._records.load()
+        self.in_touch = False
+
+    def work(self, *, wait: float) -> int:
+        """Do all work there is, waiting up to ``wait`` seconds for some; return how much."""
+        progress = {name: (run.planned, run.learnt) for name, run in self.runs.items()}
+        found = self._client.run(calls.sync(progress, wait))
+        self.in_touch = True
+        for work in found:
+            try:
+                self._advance(work)
+            except ShoalError as error:
+                log.warning("a campaign waits: %s", _reason(error))
+                self.in_touch = False
+        return len(found)
+
+    def work_until(self, stopped: threading.Event, *, wait: float = 20.0) -> None:
+        """Work until told to stop; a fault is logged and tried again."""
+        while not stopped.is_set():
+            try:
+                self.work(wait=wait if self.in_touch else 0.0)
+            except ShoalError as error:
+                log.warning("the learner tries again: %s", _reason(error))
+                self.in_touch = False
+            if not self.in_touch:
+                stopped.wait(0.5)
+
+    def _advance(self, work: Work) -> None:
+        name = work.campaign
+        run = self.runs.get(name) or self._add(name)
+        ended = work.state in ("released", "abandoned")
+        while run.learnt < work.round - (not ended):
+            self._learn(name, run)
+        if work.state == "wanted":
+            self._plan(name, run, work.round)
+        elif run.planned < work.round:
+            self._note_planned(name, run, work.round)
+
+    def _add(self, name: str) -> Run:
+        found = self._client.campaign(name)["definition"]
+        run = Run(Campaign.model_validate(found))
+        self._records.add(name, run)
+        self.runs[name] = run
+        return run
+
+    def _learn(self, name: str, run: Run) -> None:
+        number = run.learnt + 1
+        try:
+            totals = self._client.release(name, number).totals
+        except ServiceError as error:
+            if error.name not in _NO_RELEASE:
+                raise
+            totals = []
+        seats = run.campaign.seats
+        counted = self._client.run(calls.counted(name, number, seats)) if totals else None
+        moved_on = run.learn(totals, np.zeros(seats, bool) if counted is None else counted)
+        run.planned = max(run.planned, run.learnt)
+        self._records.keep_learnt(name, run, moved_on=moved_on)
+
+    def _plan(self, name: str, run: Run, number: int) -> None:
+        occupied = self._client.run(calls.seats(name, run.campaign.seats))
+        arms, groups = run.plan(occupied)
+        try:
+            self._client.run(calls.freeze(name, number, arms, groups))
+        except ServiceError as error:
+            if error.name not in _AGAIN:
+                raise
+            return  # users came or went, or the plan was frozen before a crash: look again
+        self._note_planned(name, run, number)
+
+    def _note_planned(self, name: str, run: Run, number: int) -> None:
+        run.planned = number
+        self._records.keep_planned(name, run)
+
+
+def _reason(error: ShoalError) -> str:
+    return error.name if isinstance(error, ServiceError) else type(error).__name__

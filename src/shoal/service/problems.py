@@ -1,0 +1,67 @@
+"""Everything the service refuses, as RFC 9457 problems with stable types and constant texts.
+
+A problem never carries a value that was sent: one of them might be a reward.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shoal.errors import ShoalError
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One type of problem: its name, HTTP status and text."""
+
+    name: str
+    status: int
+    title: str
+
+    @property
+    def type(self) -> str:
+        """Return the problem's type as a URI."""
+        return f"urn:shoal:problem:{self.name}"
+
+
+class ProblemError(ShoalError):
+    """A refusal of the given kind; ``detail`` names fields and rules, never values."""
+
+    def __init__(self, kind: Kind, detail: str = "") -> None:
+        super().__init__(f"{kind.title} {detail}".strip())
+        self.kind = kind
+        self.detail = detail
+
+
+MALFORMED = Kind("malformed-body", 400, "The body can't be read.")
+INVALID = Kind("invalid-input", 422, "A value breaks a stated rule.")
+UNAUTHENTICATED = Kind("unauthenticated", 401, "A valid token is needed.")
+FORBIDDEN = Kind("wrong-role", 403, "The token's role may not do this.")
+NOT_FOUND = Kind("not-found", 404, "There is no such address.")
+METHOD = Kind("method-not-allowed", 405, "The address does not know this method.")
+NOT_ACCEPTABLE = Kind("not-acceptable", 406, "None of the accepted media types can be given.")
+SLOW = Kind("slow-body", 408, "The body took too long to arrive.")
+TOO_LARGE = Kind("body-too-large", 413, "The body is larger than the limit.")
+FAULT = Kind("internal-error", 500, "The service failed; the request may be repeated.")
+
+UNKNOWN_CAMPAIGN = Kind("unknown-campaign", 404, "There is no such campaign.")
+UNKNOWN_ROUND = Kind("unknown-round", 404, "There is no such round.")
+UNKNOWN_TOKEN = Kind("unknown-token", 404, "There is no such token.")
+UNKNOWN_USER = Kind("unknown-user", 404, "The user has no part in this round.")
+CAMPAIGN_EXISTS = Kind("campaign-exists", 409, "The campaign exists and can't be changed.")
+CAMPAIGN_FULL = Kind("campaign-full", 409, "The campaign has too few free seats.")
+CAMPAIGN_OVER = Kind("campaign-over", 409, "All rounds of the campaign have been played.")
+GROUP_FLOOR = Kind("below-floor", 422, "min_group_size is below the floor in the settings.")
+ROUND_ORDER = Kind("round-order", 409, "Rounds open one after the other, each after a release.")
+ROUND_NOT_OPEN = Kind("round-not-open", 409, "The round is not open.")
+ROUND_ABANDONED = Kind("round-abandoned", 409, "The round was abandoned; it has no release.")
+PLAN_FROZEN = Kind("plan-frozen", 409, "The round's plan is frozen and differs.")
+ROSTER_CHANGED = Kind("roster-changed", 409, "Users joined or left; the plan must be made anew.")
+PLAN_REFUSED = Kind("plan-refused", 422, "The plan breaks anonymity or does not fit the seats.")
+NOT_RELEASED = Kind("not-released", 409, "The round has not been released.")
+LEARNER_SILENT = Kind("learner-silent", 503, "The learner has not confirmed its rounds yet.")
+
+OUT_OF_RANGE = Kind("reward-out-of-range", 422, "A reward must be between 0 and 1.")
+LATE = Kind("late-report", 409, "The round was closed before this report.")
+
+KINDS = {kind.name: kind for kind in list(globals().values()) if isinstance(kind, Kind)}

@@ -1,0 +1,97 @@
+"""The aggregator's tables. No column of any of them can hold an individual reward.
+
+``reports`` says who has reported in an open round, never what. ``sums`` holds a group's total so
+far, blinded with a key that is not in the database, because the total of one reporter *is* an
+individual reward. Both are emptied when the round is released.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData()
+
+# SQLite numbers rows by itself only where the type is exactly INTEGER.
+RowId = BigInteger().with_variant(Integer, "sqlite")
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("role", Text, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+)
+
+campaigns = Table(
+    "campaigns",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("definition", Text, nullable=False),
+    Column("roster", Integer, nullable=False),  # grows with every change of the seats
+    Column("created_at", BigInteger, nullable=False),
+)
+
+seats = Table(
+    "seats",
+    metadata,
+    Column("campaign", ForeignKey("campaigns.name"), primary_key=True),
+    Column("seat", Integer, primary_key=True, autoincrement=False),
+    Column("user_id", Text, nullable=False),
+    Column("active", Boolean, nullable=False),
+    UniqueConstraint("campaign", "user_id"),
+)
+
+rounds = Table(
+    "rounds",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("campaign", ForeignKey("campaigns.name"), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("state", Text, nullable=False),  # wanted, open, released or abandoned
+    Column("plan_hash", Text),
+    Column("arms", LargeBinary),  # int32 per seat, -1 for a seat that has no part in the round
+    Column("groups", LargeBinary),  # int32 per seat, -1 for a user in no group
+    Column("wanted_at", BigInteger, nullable=False),
+    Column("opened_at", BigInteger),
+    Column("closed_at", BigInteger),
+    UniqueConstraint("campaign", "number"),
+)
+
+reports = Table(
+    "reports",
+    metadata,
+    Column("round_id", ForeignKey("rounds.id"), primary_key=True),
+    Column("seat", Integer, primary_key=True, autoincrement=False),
+    sqlite_with_rowid=False,
+)
+
+sums = Table(
+    "sums",
+    metadata,
+    Column("round_id", ForeignKey("rounds.id"), primary_key=True),
+    Column("group_number", Integer, primary_key=True, autoincrement=False),
+    Column("reporters", Integer, nullable=False),
+    Column("salt", LargeBinary, nullable=False),
+    Column("blinded", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+releases = Table(
+    "releases",
+    metadata,
+    Column("round_id", ForeignKey("rounds.id"), primary_key=True),
+    Column("document", LargeBinary, nullable=False),  # served as it is, for ever
+    Column("reporters", LargeBinary, nullable=False),  # a bit per seat
+    Column("counted", LargeBinary, nullable=False),  # a bit per seat: part of a released total
+)

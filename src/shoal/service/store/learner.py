@@ -1,0 +1,27 @@
+"""The learner's tables: how far each campaign is, and its policy's exact state.
+
+The state is large and changes seldom, so it has a table of its own.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, ForeignKey, Integer, LargeBinary, MetaData, Table, Text
+
+metadata = MetaData()
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("campaign", Text, primary_key=True),
+    Column("definition", Text, nullable=False),
+    Column("planned", Integer, nullable=False),  # last round whose plan the aggregator has frozen
+    Column("learnt", Integer, nullable=False),  # last round whose release is in the states below
+    Column("feedback", LargeBinary, nullable=False),  # gathered for the plan in play
+)
+
+policies = Table(
+    "policies",
+    metadata,
+    Column("campaign", ForeignKey("runs.campaign"), primary_key=True),
+    Column("state", LargeBinary, nullable=False),  # at the last change of plan
+)

@@ -1,0 +1,92 @@
+"""``shoal serve``: one process tree with both roles, each restarted if it dies.
+
+The supervisor opens neither store. The learner's token lives in the environment of two processes
+and changes with every start; the other tokens are printed once, when the store is new.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from types import FrameType
+
+from shoal.service.process import SUPERVISED
+from shoal.service.settings import Settings
+
+PAUSE = 0.2
+LEAST_LIFE = 1.0  # seconds from one start of a child to the next
+REFUSED = 2  # the exit code of a command whose input is refused
+
+
+class Child:
+    """One role in a process of its own, whose end of a pipe tells it when to go.
+
+    It gets its own settings only: the learner never learns where the aggregator's store is.
+    """
+
+    def __init__(self, role: str, environment: dict[str, str], *options: str) -> None:
+        self._command = [sys.executable, "-m", "shoal.cli", "serve"]
+        self._role = role
+        other = "SHOAL_LEARNER_" if role == "aggregator" else "SHOAL_AGGREGATOR_"
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(other)}
+        self._environment = inherited | environment | {SUPERVISED: "1"}
+        self.start(*options)
+
+    def start(self, *options: str) -> None:
+        """Start the process, or start it again."""
+        self._started = time.monotonic()
+        self.process = subprocess.Popen(
+            [*self._command, *options, self._role],
+            env=self._environment,
+            stdin=subprocess.PIPE,
+        )
+
+    def ended(self) -> bool:
+        """Return whether the process has died and may be started again."""
+        return self.process.poll() is not None and time.monotonic() - self._started > LEAST_LIFE
+
+    def stop(self) -> None:
+        """Ask the process to end, and wait until it has."""
+        self.process.terminate()
+        try:
+            self.process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def run_both(settings: Settings, environment: dict[str, str], *, new_tokens: bool) -> int:
+    """Run both roles until told to stop; return the exit code.
+
+    ``environment`` carries what the roles' settings are read from.
+    """
+    token = f"shoal.learner.{secrets.token_urlsafe(32)}"
+    part = settings.aggregator
+    own = environment | {
+        "SHOAL_LEARNER_TOKEN": token,
+        "SHOAL_LEARNER_AGGREGATOR": f"http://{part.host}:{part.port}",
+    }
+    options = ["--new-tokens"] if new_tokens else []
+    going, refused = True, False
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal going
+        going = False
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    children = [Child("aggregator", own, *options), Child("learner", own)]
+    while going:
+        time.sleep(PAUSE)
+        for child in children:
+            if child.process.poll() == REFUSED:  # its settings are wrong: trying again won't help
+                going, refused = False, True
+            elif going and child.ended():
+                child.start()
+    for child in reversed(children):
+        child.stop()
+    return REFUSED if refused else 0

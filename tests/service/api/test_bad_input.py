@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from tests.service.conftest import Stores
+from tests.service.helpers import users
+from tests.service.live import Live, serve
+
+from shoal.service.problems import KINDS
+
+REPORTS = "/v1/campaigns/news/rounds/1/reports"
+
+
+def prepare(live: Live) -> None:
+    operator = live.client("operator")
+    operator.create_campaign(
+        "news", arms=["a"], min_group_size=2, seats=8, policy="explore-then-commit", horizon=99
+    )
+    operator.enrol("news", users(8))
+    operator.open_round("news", 1, wait=0)
+    live.work()
+
+
+def send(live: Live, body: bytes, *, path: str = REPORTS, role: str = "app") -> httpx.Response:
+    headers = {"Authorization": f"Bearer {live.tokens[role]}", "Content-Type": "application/json"}
+    return httpx.post(live.url + path, content=body, headers=headers, timeout=20)
+
+
+def name(answer: httpx.Response) -> str:
+    assert answer.headers["content-type"] == "application/problem+json"
+    body = answer.json()
+    kind = KINDS[body["type"].removeprefix("urn:shoal:problem:")]
+    assert (body["status"], body["title"]) == (answer.status_code, kind.title)
+    assert "Traceback" not in answer.text
+    return kind.name
+
+
+def one(reward: str) -> bytes:
+    return b'{"reports": [{"user": "user-0", "reward": ' + reward.encode() + b"}]}"
+
+
+@pytest.fixture
+def live(sqlite_stores: Stores) -> Iterator[Live]:
+    with serve(sqlite_stores, body_seconds=1.0, max_body_bytes=100_000) as running:
+        prepare(running)
+        yield running
+
+
+def test_threat_12_strict_parser(live: Live) -> None:
+    """NaN, infinities, huge numbers, booleans, strings and null never reach a sum."""
+    malformed = [
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "nan",
+        "1e999",
+        "0x1",
+        "01",
+        "1.",
+        ".5",
+        "+1",
+        "1_0",
+    ]
+    wrong = ["true", "false", '"0.5"', "null", "[0.5]", '{"a": 1}', '"NaN"', '""']
+    outside = ["1e308", "-1", "2", "1.0000001", "-1e-300", str(10**30)]
+    for reward in malformed:
+        assert name(send(live, one(reward))) in ("malformed-body", "invalid-input"), reward
+    for reward in wrong:
+        assert name(send(live, one(reward))) == "invalid-input", reward
+    for reward in outside:
+        answer = send(live, one(reward)).json()
+        assert answer == {
+            "refused": [{"index": 0, "type": "urn:shoal:problem:reward-out-of-range"}]
+        }, reward
+    assert send(live, one("-0")).json() == {"refused": []}  # the first to count
+    rest = ",".join(f'{{"user":"user-{i}","reward":0}}' for i in range(1, 8))
+    assert send(live, f'{{"reports":[{rest}]}}'.encode()).json() == {"refused": []}
+    live.client("operator").close_round("news", 1)
+    live.work()
+    assert {t.total for t in live.client("analyst").release("news", 1).totals} == {0}
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b"", "malformed-body"),
+        (b"{", "malformed-body"),
+        (b"\xff\xfe", "malformed-body"),
+        (b"[]", "invalid-input"),
+        (b"{}", "invalid-input"),
+        (b'{"reports": {}}', "invalid-input"),
+        (b'{"reports": [{"user": "user-0"}]}', "invalid-input"),
+        (b'{"reports": [{"user": 5, "reward": 1}]}', "invalid-input"),
+        (b'{"reports": [{"user": "user-0", "reward": 1, "arm": 2}]}', "invalid-input"),
+        (b'{"reports": [], "more": 1}', "invalid-input"),
+        (b"[" * 50_000, "invalid-input"),
+    ],
+)
+def test_a_body_that_is_no_batch_is_a_problem(live: Live, body: bytes, problem: str) -> None:
+    assert name(send(live, body)) == problem
+    assert send(live, one("1")).status_code == 200  # the service goes on
+
+
+def test_unknown_things_late_reports_and_wrong_roles_are_problems(live: Live) -> None:
+    unknown = b'{"reports": [{"user": "nobody", "reward": 1}, {"user": "user-1", "reward": 1}]}'
+    assert send(live, unknown).json()["refused"] == [
+        {"index": 0, "type": "urn:shoal:problem:unknown-user"}
+    ]
+    for path, problem in (
+        (REPORTS.replace("news", "none"), "unknown-campaign"),
+        (REPORTS.replace("/1/", "/9/"), "unknown-round"),
+        (REPORTS.replace("/1/", "/0/"), "invalid-input"),
+        (REPORTS.replace("/1/", "/one/"), "invalid-input"),
+        (REPORTS.replace("/1/", f"/{2**70}/"), "invalid-input"),
+        (REPORTS.replace("news", "%00"), "invalid-input"),
+    ):
+        assert name(send(live, one("1"), path=path)) == problem, path
+    assert name(send(live, one("1"), role="operator")) == "wrong-role"
+    assert name(httpx.get(live.url + REPORTS)) == "method-not-allowed"
+    live.client("operator").close_round("news", 1)
+    late = send(live, one("1")).json()["refused"]
+    assert late == [{"index": 0, "type": "urn:shoal:problem:late-report"}]
+
+
+def test_an_oversized_body_is_refused_whether_its_length_is_declared_or_not(live: Live) -> None:
+    big = one("1" + "0" * 200_000)
+    assert name(send(live, big)) == "body-too-large"
+    headers = {"Authorization": f"Bearer {live.tokens['app']}"}
+    pieces = (b"x" * 50_000 for _ in range(4))
+    answer = httpx.post(live.url + REPORTS, content=pieces, headers=headers, timeout=20)
+    assert name(answer) == "body-too-large"
+    operator = {"Authorization": f"Bearer {live.tokens['operator']}"}
+    users_path = live.url + "/v1/campaigns/news/users"
+    many = {"join": ["u" * 100] * 2000}
+    assert name(httpx.post(users_path, json=many, headers=operator)) == "body-too-large"
+    assert send(live, one("1")).status_code == 200
+
+
+def test_a_slow_client_is_cut_off(live: Live) -> None:
+    host, port = live.url.removeprefix("http://").split(":")
+    head = (
+        f"POST {REPORTS} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 500\r\n"
+        f"Authorization: Bearer {live.tokens['app']}\r\n\r\n"
+    )
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        started = time.monotonic()
+        connection.sendall(head.encode())
+        connection.sendall(b'{"rep')
+        answer = b""
+        while piece := connection.recv(4096):
+            answer += piece
+        assert time.monotonic() - started < 8
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"urn:shoal:problem:slow-body" in answer
+    assert send(live, one("1")).status_code == 200
+
+
+def test_a_fault_inside_is_a_problem_and_the_service_goes_on(
+    live: Live, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def break_down(*arguments: object) -> None:
+        raise RuntimeError("reward 0.737373 of user-0")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(live.aggregator, "report", break_down)
+        answer = send(live, one("0.737373"))
+    assert name(answer) == "internal-error"
+    assert "737373" not in answer.text + caplog.text
+    assert "fault RuntimeError at" in caplog.text
+    assert send(live, one("1")).status_code == 200
+
+
+def test_sent_values_do_not_come_back_in_a_problem(live: Live) -> None:
+    headers = {"Authorization": f"Bearer {live.tokens['operator']}"}
+    body = {"arms": ["a"], "min_group_size": "canary-737373", "seats": 8}
+    answer = httpx.put(live.url + "/v1/campaigns/new", json=body, headers=headers)
+    assert name(answer) == "invalid-input"
+    assert "737373" not in answer.text

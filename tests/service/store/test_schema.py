@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import psycopg
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import insert, select, text
+from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
+from tests.service.conftest import Stores, as_user
+
+from shoal.errors import InvalidInputError
+from shoal.service.store import Database, aggregator, learner
+from shoal.service.store.migrate import Role, current, newest, upgrade
+
+ROLES: list[Role] = ["aggregator", "learner"]
+SCHEMAS = {"aggregator": aggregator.metadata, "learner": learner.metadata}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_migrations_make_exactly_the_tables_that_the_code_uses(stores: Stores, role: Role) -> None:
+    database = stores.open(role)
+    assert current(database) == newest(role)
+    with database.read() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), SCHEMAS[role]) == []
+    database.close()
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_upgrading_from_the_first_schema_keeps_what_is_stored(stores: Stores, role: Role) -> None:
+    database = Database(getattr(stores, role))
+    upgrade(database, role, version=f"{role[0]}0001")
+    with database.write() as connection:
+        if role == "aggregator":
+            row = {"name": "n", "role": "app", "digest": b"d"}
+            connection.execute(insert(aggregator.tokens).values(row))
+        else:
+            run = {"campaign": "n", "definition": "{}", "planned": 1, "learnt": 0}
+            connection.execute(insert(learner.runs).values(feedback=b"f", **run))
+    upgrade(database, role)
+    upgrade(database, role)
+    table = aggregator.tokens if role == "aggregator" else learner.runs
+    with database.read() as connection:
+        assert len(connection.execute(select(table)).all()) == 1
+    database.close()
+
+
+def test_a_failed_write_leaves_no_trace(stores: Stores) -> None:
+    database = stores.open("aggregator")
+    row = {"name": "n", "role": "app", "digest": b"d"}
+    with pytest.raises(IntegrityError), database.write() as connection:
+        connection.execute(insert(aggregator.tokens), [row, row])
+    with database.read() as connection:
+        assert connection.execute(select(aggregator.tokens)).all() == []
+    database.close()
+
+
+def test_sqlite_is_durable_at_every_commit(sqlite_stores: Stores) -> None:
+    database = sqlite_stores.open("aggregator")
+    with database.read() as connection:
+        assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"
+        assert connection.execute(text("PRAGMA synchronous")).scalar() == 2
+    database.close()
+
+
+def test_no_column_can_hold_a_fraction() -> None:
+    kinds = {
+        type(column.type).__name__ for table in aggregator.metadata.sorted_tables
+        for column in table.columns
+    }  # fmt: skip
+    assert kinds <= {"Text", "Integer", "BigInteger", "LargeBinary", "Boolean"}
+
+
+@pytest.mark.parametrize(("user", "other"), [("learner", "aggregator"), ("aggregator", "learner")])
+def test_neither_database_user_can_even_connect_to_the_other_database(
+    postgres: str, user: str, other: str
+) -> None:
+    with psycopg.connect(as_user(postgres, user)) as connection:
+        assert connection.execute("SELECT current_user").fetchone() == (f"shoal_{user}",)
+        privileges = connection.execute(
+            "SELECT has_database_privilege(%s, 'CONNECT'), has_database_privilege(%s, 'TEMP')",
+            (f"shoal_{other}", f"shoal_{other}"),
+        ).fetchone()
+        assert privileges == (False, False)
+        superuser = connection.execute(
+            "SELECT rolsuper OR rolcreaterole OR rolcreatedb FROM pg_roles "
+            "WHERE rolname = current_user"
+        ).fetchone()
+        assert superuser == (False,)
+    with pytest.raises(psycopg.OperationalError, match="permission denied"):
+        psycopg.connect(as_user(postgres, user, database=f"shoal_{other}"))
+
+
+def test_an_error_never_shows_a_parameter(stores: Stores) -> None:
+    database = stores.open("aggregator")
+    broken = text("SELECT * FROM sums WHERE nothing = :x")
+    with pytest.raises(SQLAlchemyError, match="sums") as caught, database.write() as connection:
+        connection.execute(broken, {"x": 737373})
+    assert "737373" not in str(caught.value)
+    database.close()
+
+
+@pytest.mark.parametrize("url", ["", "mysql://host/name", "sqlite://", "nonsense"])
+def test_addresses_that_are_no_store_are_refused(url: str) -> None:
+    with pytest.raises(InvalidInputError, match="database must"):
+        Database(url)
+
+
+def test_a_store_that_is_away_is_not_alive(tmp_path_factory: pytest.TempPathFactory) -> None:
+    away = Database("postgresql://nobody@127.0.0.1:1/none?connect_timeout=1")
+    assert not away.alive()
+    with pytest.raises(OperationalError), away.read():
+        pass
+    away.close()

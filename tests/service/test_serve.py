@@ -1,0 +1,143 @@
+"""``shoal serve`` as its users run it: one tree, or two roles that only share an address."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.service.chaos import Tree, free_port
+from tests.service.conftest import Stores
+from tests.service.helpers import users
+
+from shoal.client import Client
+
+
+def wait_for(url: str) -> httpx.Response:
+    ends = time.monotonic() + 60
+    while time.monotonic() < ends:
+        try:
+            answer = httpx.get(url, timeout=2)
+        except httpx.TransportError:
+            time.sleep(0.1)
+            continue
+        if answer.status_code == 200:
+            return answer
+        time.sleep(0.1)
+    raise AssertionError(f"{url} did not become ready")
+
+
+@contextmanager
+def role(*arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "shoal.cli", "serve", *arguments],
+        env=os.environ | environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.communicate(timeout=30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def one_round(url: str, tokens: dict[str, str]) -> None:
+    with (
+        Client(url, tokens["operator"], patience=60) as operator,
+        Client(url, tokens["app"], patience=60) as app,
+        Client(url, tokens["analyst"], patience=60) as analyst,
+    ):
+        operator.create_campaign("news", arms=["a", "b"], min_group_size=5, seats=12, horizon=99)
+        operator.enrol("news", users(12))
+        assert operator.open_round("news", 1, wait=30).state == "open"
+        assert len(app.assignments("news")) == 12
+        assert app.report("news", 1, dict.fromkeys(users(12), 0.5)) == []
+        assert operator.close_round("news", 1).state == "released"
+        assert sum(total.reporters for total in analyst.release("news", 1).totals) == 12
+
+
+def test_the_split_roles_share_nothing_but_an_address_and_a_token(
+    stores: Stores, tmp_path: Path
+) -> None:
+    port, other = free_port(), free_port()
+    url = f"http://127.0.0.1:{port}"
+    with role(
+        "aggregator", SHOAL_DATA=str(tmp_path / "a"), SHOAL_AGGREGATOR_PORT=str(port),
+        SHOAL_AGGREGATOR_DATABASE=stores.aggregator,
+    ) as aggregator:  # fmt: skip
+        assert aggregator.stdout is not None
+        lines = [aggregator.stdout.readline() for _ in range(5)]
+        tokens = dict(line.split() for line in lines[:4])
+        assert lines[4].startswith("These tokens are shown this once")
+        assert set(tokens) == {"operator", "app", "analyst", "learner"}
+        with role(
+            "learner", SHOAL_DATA=str(tmp_path / "l"), SHOAL_LEARNER_PORT=str(other),
+            SHOAL_LEARNER_DATABASE=stores.learner, SHOAL_LEARNER_AGGREGATOR=url,
+            SHOAL_LEARNER_TOKEN=tokens["learner"],
+        ):  # fmt: skip
+            wait_for(f"http://127.0.0.1:{other}/ready")
+            one_round(url, tokens)
+            metrics = wait_for(f"http://127.0.0.1:{other}/metrics").text
+            assert "shoal_learner_in_touch 1.0" in metrics
+            assert "news" not in metrics
+    assert not (tmp_path / "l" / "aggregator.key").exists()
+
+
+def test_one_command_serves_both_roles_and_ends_with_all_its_children(
+    sqlite_stores: Stores, tmp_path: Path
+) -> None:
+    with Tree(sqlite_stores, tmp_path) as tree:
+        one_round(f"http://127.0.0.1:{tree.port}", tree.tokens)
+        children = tree.children()
+        assert len(children) == 2
+        for pid in children:  # each role is told its own settings only
+            known = Path(f"/proc/{pid}/environ").read_bytes()
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+            hidden = b"SHOAL_LEARNER_DATABASE" if b"aggregator" in command else b"SHOAL_AGGREGATOR_"
+            assert hidden not in known
+        os.kill(tree.process.pid, signal.SIGKILL)
+        tree.process.wait()
+        ends = time.monotonic() + 20
+        while time.monotonic() < ends and any(_running(pid) for pid in children):
+            time.sleep(0.05)
+        assert not any(_running(pid) for pid in children)
+
+
+def _running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "rule"),
+    [
+        (["learner"], {}, "learner.token must be a learner's token"),
+        (["aggregator"], {"SHOAL_AGGREGATOR_DATABASE": "mysql://x"}, "database must be sqlite or"),
+        (["aggregator"], {"SHOAL_AGGREGATOR_PORT": "x"}, "aggregator.port must be a whole number"),
+        ([], {"SHOAL_AGGREGATOR_DATABASE": "mysql://x"}, "database must be sqlite or postgresql"),
+        (["--config", "missing.toml"], {}, "config must be a readable TOML file"),
+    ],
+)
+def test_a_wrong_setting_is_one_line_and_exit_code_2(
+    tmp_path: Path, arguments: list[str], environment: dict[str, str], rule: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "shoal.cli", "serve", *arguments],
+        env=os.environ | {"SHOAL_DATA": str(tmp_path)} | environment,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert rule in done.stderr
+    assert "Traceback" not in done.stderr
