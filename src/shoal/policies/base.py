@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from shoal.errors import InvalidInputError, ShoalError
 from shoal.model import Feedback, Plan, Problem, State, Stateful
@@ -107,3 +107,14 @@ class Policy(Stateful, ABC):
 def ungrouped(problem: Problem) -> NDArray[np.int32]:
     """Return the groups of a round in which nothing is observed."""
     return np.full(problem.n_users, -1, np.int32)
+
+
+def checked_eligible(problem: Problem, eligible: ArrayLike) -> NDArray[np.bool_]:
+    """Return which arms each user may play, (n_users, n_arms), or refuse it."""
+    given = np.asarray(eligible)
+    if given.shape != (problem.n_users, problem.n_arms) or given.dtype != np.bool_:
+        raise InvalidInputError(
+            f"eligible must be truth values of shape ({problem.n_users}, {problem.n_arms}); "
+            f"got shape {given.shape} of {given.dtype}."
+        )
+    return given

@@ -14,7 +14,6 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.errors import InvalidInputError
 from shoal.estimators.elicitor import IntArray
 from shoal.estimators.factor_posterior import SmallFloats
 from shoal.estimators.population import FIRST_DOUBT, PopulationBelief, absorb
@@ -22,7 +21,7 @@ from shoal.estimators.shared_prior import MOST_USERS, learn_prior
 from shoal.model import Feedback, Plan, Problem, State, Stateful
 from shoal.model.feedback import Counts
 from shoal.model.numbers import not_negative
-from shoal.policies.base import Choice, Policy
+from shoal.policies.base import Choice, Policy, checked_eligible
 from shoal.policies.crowds import cut_crowds
 from shoal.policies.lookahead import decide
 from shoal.policies.panel import panel_share
@@ -58,12 +57,7 @@ class Population(Policy):
         retired. What was learnt is kept.
         """
         problem = self.problem
-        given = np.asarray(eligible)
-        if given.shape != (problem.n_users, problem.n_arms) or given.dtype != np.bool_:
-            raise InvalidInputError(
-                f"eligible must be truth values of shape ({problem.n_users}, {problem.n_arms}); "
-                f"got shape {given.shape} of {given.dtype}."
-            )
+        given = checked_eligible(problem, eligible)
         for index, shard in enumerate(self._shards):
             shard.allowed = given[problem.shard(index)].copy()
 

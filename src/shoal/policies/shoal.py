@@ -17,7 +17,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.errors import InvalidInputError
 from shoal.estimators.elicitor import FloatArray, IntArray
 from shoal.estimators.posterior import (
     PRIOR_VARIANCE,
@@ -27,7 +26,7 @@ from shoal.estimators.posterior import (
 )
 from shoal.model import Feedback, Plan, Problem
 from shoal.model.numbers import not_negative
-from shoal.policies.base import Choice, Policy
+from shoal.policies.base import Choice, Policy, checked_eligible
 from shoal.policies.information import Prices, look
 from shoal.policies.recruiting import merit, recruit
 
@@ -80,12 +79,7 @@ class Shoal(Policy):
         retired. What was learnt is kept.
         """
         problem = self.problem
-        given = np.asarray(eligible)
-        if given.shape != (problem.n_users, problem.n_arms) or given.dtype != np.bool_:
-            raise InvalidInputError(
-                f"eligible must be truth values of shape ({problem.n_users}, {problem.n_arms}); "
-                f"got shape {given.shape} of {given.dtype}."
-            )
+        given = checked_eligible(problem, eligible)
         by_shard = given.reshape(problem.n_shards, problem.shard_size, problem.n_arms)
         self._allowed = np.ascontiguousarray(by_shard.transpose(0, 2, 1))
 
