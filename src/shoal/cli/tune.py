@@ -40,7 +40,8 @@ def command(
     """Choose hyperparameters on separate validation instances.
 
     Every point of each policy's grid is run on instances that no comparison uses. The file that
-    ships with Shoal was written by this command with its defaults.
+    ships with Shoal was put together from two runs of this command with its defaults, one for the
+    paper's policies and one for the others.
     """
     from shoal.cli import console
     from shoal.engines import LocalEngine
