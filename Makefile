@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test chaos bench docs clean
+.PHONY: help setup browser demo test chaos bench docs clean
 
 help:  ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -24,7 +24,12 @@ demo: $(READY)  ## Run the paper's whole experiment and write its figures.
 	rm -rf build/demo
 	$(BIN)/shoal compare --out build/demo
 
-test: $(READY)  ## Run all checks and all tests.
+browser:  # the pages are tested in a real one, which is a Debian package
+	@command -v chromium >/dev/null \
+	  || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } \
+	  || { echo "The tests need Chromium; install it: sudo apt-get install chromium" >&2; exit 1; }
+
+test: $(READY) browser  ## Run all checks and all tests.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
