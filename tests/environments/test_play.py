@@ -43,6 +43,7 @@ def test_every_release_counts_at_least_min_group_size_reporters(
     feedback = environment.play(plan)
     feedback.check(plan, bounded=rewards != "gaussian")
     assert not feedback.reported[plan.groups < 0].any()
+    plan = feedback.plan or plan  # short groups of one round may have been merged
     for group in range(plan.n_groups):
         users = np.flatnonzero(plan.groups == group)
         reported, released = feedback.reported[users], feedback.released[group]
@@ -130,6 +131,24 @@ def test_who_does_not_report_leaves_the_total_but_not_the_release() -> None:
     np.testing.assert_array_equal(feedback.totals, [2.5])
     np.testing.assert_array_equal(feedback.released, [2])
     np.testing.assert_array_equal(feedback.reported, [2, 0, 2])
+
+
+def test_groups_that_are_short_are_merged_inside_their_arm_and_shard() -> None:
+    problem = Problem(n_users=16, n_arms=2, min_group_size=2, n_shards=2)
+    reports = [1, 0, 1, 0, 1, 1, 1, 0] * 2
+    environment = make_environment(
+        "deterministic", problem, np.ones((16, 2)), rng=np.random.default_rng(0),
+        participation=reports,
+    )  # fmt: skip
+    arms = np.array([0, 0, 0, 0, 1, 1, 1, 1] * 2)
+    feedback = environment.play(Plan(arms, np.arange(16) // 2, problem=problem))
+    assert feedback.plan
+    # On arm 0 each group has one reporter; on arm 1 one group is whole and takes the other in.
+    np.testing.assert_array_equal(feedback.plan.groups, np.repeat([0, 2, 4, 6], 4))
+    np.testing.assert_array_equal(feedback.totals, [2, 0, 3, 0, 2, 0, 3])
+    np.testing.assert_array_equal(feedback.released, [1, 0, 1, 0, 1, 0, 1])
+    np.testing.assert_array_equal(feedback.reported, reports)
+    assert (environment.smallest_group, environment.withheld) == (2, 0)
 
 
 def test_withholding_is_decided_in_every_round_of_a_repeated_plan() -> None:

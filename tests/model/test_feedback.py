@@ -52,3 +52,38 @@ def test_feedback_that_cannot_be_the_plans_is_refused(change: dict[str, Any], me
 def test_infinite_totals_are_refused_even_where_rewards_are_not_bounded() -> None:
     with pytest.raises(InvalidInputError, match="must be a finite number; got inf"):
         _feedback(totals=np.array([np.inf, 0.0])).check(PLAN, bounded=False)
+
+
+TWO_PAIRS = Plan([0, 0, 0, 0, 1, 1], [0, 0, 1, 1, 2, 2], problem=PROBLEM)
+
+
+def _of_merged(groups: list[int], arms: list[int] | None = None) -> Feedback:
+    merged = Plan(arms or TWO_PAIRS.arms, groups, problem=PROBLEM)
+    n = merged.n_groups
+    released = np.isin(np.arange(n), groups)
+    return Feedback(released.astype(np.float64), released, np.array(groups) >= 0, merged)
+
+
+def test_merged_groups_are_accepted_and_count_as_withheld_where_they_are_not_wanted() -> None:
+    feedback = _of_merged([0, 0, 0, 0, 2, 2])
+    feedback.check(TWO_PAIRS)
+    own = feedback.unmerged(TWO_PAIRS)
+    own.check(TWO_PAIRS)
+    np.testing.assert_array_equal(own.totals, [0, 0, 1])
+    np.testing.assert_array_equal(own.released, [0, 0, 1])
+    np.testing.assert_array_equal(own.reported, [0, 0, 0, 0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("groups", "arms"),
+    [
+        ([0, 1, 0, 1, 2, 2], None),  # users have changed groups
+        ([0, 0, 0, 0, -1, -1], None),  # a group has left
+        ([0, 0, 0, 0, 2, 2], [0, 0, 0, 0, 0, 0]),  # another arm
+    ],
+)
+def test_groups_that_are_not_merged_from_the_plans_are_refused(
+    groups: list[int], arms: list[int] | None
+) -> None:
+    with pytest.raises(InvalidInputError, match="feedback must be for the plan asked for"):
+        _of_merged(groups, arms).check(TWO_PAIRS)

@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.environments.participation import Counts, everyone, some
+from shoal.environments.participation import Counts, everyone, some, some_merged
 from shoal.errors import InvalidInputError
 from shoal.model import Feedback, Plan, Problem
 
@@ -36,7 +36,8 @@ class Environment(ABC):
         Where all rewards and reports come from.
     participation
         Probability that a user reports in a round, one for all or one each, (n_users,). A group
-        with fewer than ``problem.min_group_size`` reporters in a round is withheld in it.
+        with fewer than ``problem.min_group_size`` reporters is merged with others of its arm, as
+        in the service, or withheld; in a plan that is repeated, it is withheld in that round.
     """
 
     rewards: ClassVar[str]
@@ -111,7 +112,8 @@ class Environment(ABC):
             released, reported = everyone(plan)
             smallest = plan.smallest_group
         else:
-            released, reported, smallest, withheld = some(plan, self._chances, rng=self.rng)
+            play = some_merged if plan.repeats == 1 else some
+            plan, released, reported, smallest, withheld = play(plan, self._chances, rng=self.rng)
             self.withheld += withheld
         if smallest and not 0 < self.smallest_group <= smallest:
             self.smallest_group = smallest

@@ -1,7 +1,9 @@
 """Who reports: in how many rounds each group is released and each user is part of a total.
 
 Every user reports in a round with its own probability, independently. A group with fewer than
-``min_group_size`` (C) reporters in a round is withheld in that round.
+``min_group_size`` (C) reporters is merged with others of its arm and shard (``model.merging``), or
+withheld. A plan that is repeated has one total per group for all its rounds, so that nothing can be
+merged in one of them: there, a short group is withheld in that round.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from numpy.typing import NDArray
 
 from shoal.errors import InvalidInputError
 from shoal.model import Plan
+from shoal.model.feedback import merge_plan
+from shoal.model.merging import merge_short
 
 Counts = NDArray[np.int32]
 
@@ -28,8 +32,8 @@ def everyone(plan: Plan) -> tuple[Counts, Counts]:
 
 def some(
     plan: Plan, chances: NDArray[np.float64], *, rng: np.random.Generator
-) -> tuple[Counts, Counts, int, int]:
-    """Return the same, where each user reports with the probability in ``chances``, (n_users,).
+) -> tuple[Plan, Counts, Counts, int, int]:
+    """Return the plan and the same, where each user reports with the probability in ``chances``.
 
     Then come the least number of reporters behind a released total, 0 if nothing was released,
     and the number of totals that were withheld.
@@ -48,7 +52,30 @@ def some(
             smallest = least
         withheld += kept_back
         left -= len(rounds)
-    return released, reported, smallest, withheld
+    return plan, released, reported, smallest, withheld
+
+
+def some_merged(
+    plan: Plan, chances: NDArray[np.float64], *, rng: np.random.Generator
+) -> tuple[Plan, Counts, Counts, int, int]:
+    """Return what ``some`` does for a plan of one round, and the plan with its groups merged."""
+    _, reported = _none(plan)
+    problem = plan.problem
+    reporters, crowds = np.zeros(plan.n_groups, np.int64), np.full(plan.n_groups, -1)
+    _count_once(
+        rng.random(len(chances)), chances, plan.arms, plan.groups, problem.n_arms,
+        problem.shard_size, reporters, crowds, reported,
+    )  # fmt: skip
+    into = merge_short(reporters, crowds, problem.min_group_size)
+    told = into >= 0
+    withheld = int((crowds[~told] >= 0).sum())
+    reported *= np.append(told, False)[plan.groups]
+    if (into[told] != np.flatnonzero(told)).any():
+        plan = merge_plan(plan, into)
+    sums = np.bincount(into[told], weights=reporters[told], minlength=plan.n_groups)
+    released = (sums > 0).astype(np.int32)
+    smallest = int(sums[released > 0].min()) if told.any() else 0
+    return plan, released, reported, smallest, withheld
 
 
 def _none(plan: Plan) -> tuple[Counts, Counts]:
@@ -99,3 +126,24 @@ def _count_reporters(
             if groups[user] >= 0 and reporters[groups[user]] >= min_group_size:
                 reported[user] += uniforms[t, user] < chances[user]
     return smallest if smallest <= n_users else 0, withheld
+
+
+@njit(cache=True)
+def _count_once(
+    uniforms: NDArray[np.float64],
+    chances: NDArray[np.float64],
+    arms: Counts,
+    groups: Counts,
+    n_arms: int,
+    shard_size: int,
+    reporters: NDArray[np.int64],
+    crowds: NDArray[np.int64],
+    reported: Counts,
+) -> None:
+    """Count each group's reporters, and number the arms of each shard as its crowds."""
+    for user in range(len(groups)):
+        group = groups[user]
+        if group >= 0:
+            reported[user] = uniforms[user] < chances[user]
+            reporters[group] += reported[user]
+            crowds[group] = user // shard_size * n_arms + arms[user]

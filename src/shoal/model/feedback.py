@@ -22,8 +22,9 @@ class Feedback:
     """The released totals of one plan.
 
     Where a plan was repeated, totals, releases and reports are counted over all its rounds. A
-    group with fewer than ``min_group_size`` reporters in a round is withheld in that round: its
-    total is never released, and nobody in it counts as having reported.
+    group with fewer than ``min_group_size`` reporters in a round is merged with others of its arm,
+    or withheld in that round: its total is never released, and nobody in it counts as having
+    reported.
 
     Parameters
     ----------
@@ -34,7 +35,8 @@ class Feedback:
     reported
         Rounds in which each user's reward is part of a released total, (n_users,).
     plan
-        The plan that was played, where whoever adds up the totals knows it.
+        The plan that was played, where whoever adds up the totals knows it; or the same with the
+        groups that were released, where some were merged after the plan was made (``merging``).
     """
 
     totals: NDArray[np.float64]
@@ -48,7 +50,11 @@ class Feedback:
         ``bounded`` rewards lie in [0, 1], so that a total lies between 0 and its reports.
         """
         if self.plan is not None and self.plan is not plan:
-            raise InvalidInputError(f"feedback must be for the plan asked for; got {self.plan}'s.")
+            if not _is_merged(self.plan, plan):
+                raise InvalidInputError(
+                    f"feedback must be for the plan asked for; got {self.plan}'s."
+                )
+            plan = self.plan
         n_users, n_groups = len(plan.groups), plan.n_groups
         if self.totals.shape != (n_groups,) or self.released.shape != (n_groups,):
             raise InvalidInputError(
@@ -77,6 +83,55 @@ class Feedback:
                 f"user {where} must report at most {plan.repeats} times, and in a released group; "
                 f"got {self.reported[where]}."
             )
+
+    def unmerged(self, plan: Plan) -> Feedback:
+        """Return the feedback of ``plan``'s own groups: merged ones count as withheld."""
+        if self.plan is None or self.plan is plan:
+            return self
+        groups = self.plan.groups
+        moved = groups != plan.groups
+        alone = np.ones(plan.n_groups, np.bool_)
+        alone[plan.groups[moved]] = alone[groups[moved]] = False
+        n_groups = self.plan.n_groups
+        totals, released = np.zeros(plan.n_groups), np.zeros(plan.n_groups, np.int32)
+        totals[:n_groups], released[:n_groups] = self.totals, self.released
+        reported = self.reported * ((plan.groups >= 0) & alone[plan.groups])
+        return Feedback(totals * alone, released * alone, reported, plan)
+
+
+def merge_plan(plan: Plan, into: NDArray[np.integer[Any]]) -> Plan:
+    """Return ``plan`` with the groups that are released: group g became ``into[g]``.
+
+    A group that is withheld, of which ``into`` is negative, keeps its number.
+    """
+    kept = np.where(into < 0, np.arange(len(into)), into)
+    groups = np.append(kept, -1)[plan.groups].astype(np.int32)
+    return Plan(plan.arms, groups, plan.repeats, problem=plan.problem)
+
+
+def _is_merged(merged: Plan, plan: Plan) -> bool:
+    """Return whether ``merged`` is one round of ``plan``, with some of its groups joined."""
+    return (
+        merged.repeats == plan.repeats == 1
+        and merged.problem == plan.problem
+        and np.array_equal(merged.arms, plan.arms)
+        and bool(_joins(plan.groups, merged.groups, plan.n_groups))
+    )
+
+
+@njit(cache=True)
+def _joins(groups: IntArray, merged: IntArray, n_groups: int) -> bool:
+    """Return whether all members of each group are in one merged group, and no one else is."""
+    into = np.full(n_groups, -1, np.int32)
+    for user in range(len(groups)):
+        group = groups[user]
+        if (group < 0) != (merged[user] < 0):
+            return False
+        if group >= 0:
+            if into[group] >= 0 and into[group] != merged[user]:
+                return False
+            into[group] = merged[user]
+    return True
 
 
 @njit(cache=True)

@@ -32,8 +32,9 @@ class Policy(Stateful, ABC):
     changing: ClassVar[tuple[str, ...]] = ("rng", "rounds")
     bounded = True
     """Whether rewards lie in [0, 1], so that other totals are impossible and refused."""
-    takes_merged: ClassVar[bool] = False
-    """Whether feedback may come for groups that were merged after the plan was made."""
+    takes_merged = False
+    """Whether ``_learn`` is given groups that were merged after the plan was made; else they
+    count as withheld."""
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator) -> None:
         self.problem = problem
@@ -47,7 +48,7 @@ class Policy(Stateful, ABC):
 
     @abstractmethod
     def _learn(self, plan: Plan, feedback: Feedback) -> None:
-        """Take in the feedback of ``plan``."""
+        """Take in the feedback of ``plan``, the one asked for or its merged form."""
 
     def ask(self) -> Plan:
         """Return the next plan."""
@@ -61,18 +62,15 @@ class Policy(Stateful, ABC):
             self._pending = Plan(arms, groups, repeats, problem=self.problem)
         return self._pending
 
-    def regroup(self, groups: NDArray[np.int32]) -> None:
-        """Take other groups into the plan that was asked for: some were merged inside an arm."""
-        plan = self.ask()
-        self._pending = Plan(plan.arms, groups, plan.repeats, problem=self.problem)
-
     def tell(self, feedback: Feedback) -> None:
         """Take in the feedback of the plan that was asked for."""
         plan = self._pending
         if plan is None:
             raise ShoalError("tell must follow ask; no plan is waiting for feedback.")
         feedback.check(plan, bounded=self.bounded)
-        self._learn(plan, feedback)
+        if not self.takes_merged:
+            feedback = feedback.unmerged(plan)
+        self._learn(feedback.plan or plan, feedback)
         self.rounds += plan.repeats
         self._pending = None
 

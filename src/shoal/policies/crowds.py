@@ -1,10 +1,16 @@
-"""Cutting the crowd of each arm into random groups, with random numbers made by hashing.
+"""Cutting the crowd of each arm into random groups: how large, and who with whom.
+
+Where not everyone reports, groups that are short of reporters are merged (``model.merging``), so
+that a group need not be large enough on its own. Smaller ones make finer pieces to merge; larger
+ones need no merging. ``group_size`` counts what each size comes to.
 
 A generator costs more per call than a group is worth, so each round draws one seed from the
 policy's generator, and the draws of a round are hashes (splitmix64) of the seed and a counter.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numba import njit
@@ -15,6 +21,44 @@ from shoal.estimators.elicitor import IntArray
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
+
+
+@njit(cache=True)
+def group_size(min_group_size: int, share: float, most: int) -> int:
+    """Return the size, up to ``most``, with the most released totals per member.
+
+    With X of n members reporting, X binomial, a group makes one total if X >= C; else it takes
+    ceil(C / X) groups like it to make one.
+
+    >>> [group_size(4, 0.7, 50), group_size(20, 0.7, 50), group_size(20, 0.05, 50)]
+    [5, 32, 50]
+    """
+    best, highest = min_group_size, 0.0
+    if share >= 1.0:
+        return best
+    for size in range(min_group_size, most + 1):
+        chance = (1.0 - share) ** size  # of X = 0
+        made, short = 0.0, chance
+        for reports in range(1, min_group_size):
+            chance *= (size - reports + 1) / reports * share / (1.0 - share)
+            made += chance / math.ceil(min_group_size / reports)
+            short += chance
+        made += 1.0 - short
+        if made > highest * size:
+            best, highest = size, made / size
+    return best
+
+
+@njit(cache=True)
+def safe_size(min_group_size: int, share: float, most: int) -> int:
+    """Return the least size that reaches ``min_group_size`` reporters nine times out of ten."""
+    size = min_group_size
+    if share < 1.0:
+        while size < most and (
+            size * share - 1.3 * math.sqrt(size * share * (1.0 - share)) < min_group_size - 0.5
+        ):
+            size += 1
+    return size
 
 
 @njit(cache=True)

@@ -45,6 +45,8 @@ class Population(Policy):
         Variance by which each user's mean may move in a round; old rounds fade accordingly.
     """
 
+    takes_merged = True
+
     def __init__(self, problem: Problem, *, rng: np.random.Generator, drift: float = 0.0) -> None:
         super().__init__(problem, rng=rng)
         self._drift = not_negative("drift", drift)

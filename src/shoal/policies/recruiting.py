@@ -40,7 +40,8 @@ def merit(
 
     ``doubt`` is what all users lose per round as long as nothing is learnt. Where not everyone
     reports, a random set of reporters stands for the group: who reports is chance, and chance
-    tells members apart who are never left out on purpose.
+    tells members apart who are never left out on purpose. A group that is too small to be released
+    alone counts for its part of a merged total.
     """
     share = participation(belief)
     reporters = np.empty(len(members), np.int64)
@@ -57,6 +58,7 @@ def merit(
             n += 1
     noise *= misfit(belief)
     worth = total_worth(belief, prices, arm, reporters[:n], noise, left, row)
+    worth *= min(1.0, share * len(members) / n)
     return worth / (cost + doubt) if worth > cost else 0.0
 
 

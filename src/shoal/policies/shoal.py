@@ -27,6 +27,7 @@ from shoal.estimators.posterior import (
 from shoal.model import Feedback, Plan, Problem
 from shoal.model.numbers import not_negative
 from shoal.policies.base import Choice, Policy, checked_eligible
+from shoal.policies.crowds import group_size, safe_size
 from shoal.policies.information import Prices, look
 from shoal.policies.recruiting import merit, recruit
 
@@ -58,6 +59,8 @@ class Shoal(Policy):
         *Policy.changing, "posterior", "_favourites", "_losses", "_gaps", "_rivals", "_prices",
         "_doubts", "_teams", "_merits", "_pauses", "_allowed",
     )  # fmt: skip
+
+    takes_merged = True
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator, drift: float = 0.0) -> None:
         super().__init__(problem, rng=rng)
@@ -155,7 +158,8 @@ def _choose_shard(
 ) -> None:
     """Fill one shard's arms and groups, numbered from ``number``."""
     n_arms, n_users = belief.means.shape
-    size = group_size(min_group_size, participation(belief), n_users)
+    share = participation(belief)
+    size = safe_size(min_group_size, share, n_users)
     settled = rounds >= SETTLED
     groups[:] = -1
     for user in range(n_users):
@@ -196,24 +200,13 @@ def _choose_shard(
         elif settled:
             memory.pauses[arm] = rng.integers(0, LOOK_EVERY)
     _never_unseen(prices, free, arms, size, n_arms)
+    cut = group_size(min_group_size, share, size)  # short groups of a crowd are merged
     for arm in range(n_arms):
         crowd = np.flatnonzero(free & (arms == arm))
         number = _cut_crowd(
-            belief, prices, arm, crowd, size, min_group_size, left, doubt, row, rng,
+            belief, prices, arm, crowd, size, cut, min_group_size, left, doubt, row, rng,
             arms, groups, number,
         )  # fmt: skip
-
-
-@njit(cache=True)
-def group_size(min_group_size: int, share: float, n_users: int) -> int:
-    """Return the least size that reaches ``min_group_size`` reporters nine times out of ten."""
-    size = min_group_size
-    if share < 1.0:
-        while size < n_users and (
-            size * share - 1.3 * math.sqrt(size * share * (1.0 - share)) < min_group_size - 0.5
-        ):
-            size += 1
-    return size
 
 
 @njit(cache=True)
@@ -252,6 +245,7 @@ def _cut_crowd(
     arm: int,
     crowd: NDArray[np.int64],
     size: int,
+    cut: int,
     min_group_size: int,
     left: float,
     doubt: float,
@@ -268,8 +262,8 @@ def _cut_crowd(
     if len(crowd) < size or stake < WORTHLESS:
         return number
     rng.shuffle(crowd)
-    for start in range(0, len(crowd) - size + 1, size):
-        members = crowd[start : start + size]
+    for start in range(0, len(crowd) - cut + 1, cut):
+        members = crowd[start : start + cut]
         cost = 0.0
         for user in members:
             cost += prices.losses[arm, user]

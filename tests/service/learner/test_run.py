@@ -58,7 +58,7 @@ def test_a_merged_total_reaches_a_policy_that_takes_it_as_one_group() -> None:
 
 def test_any_other_policy_hears_of_merged_groups_as_withheld() -> None:
     run, policy = run_of_pairs()
-    policy.takes_merged = False  # type: ignore[misc]
+    policy.takes_merged = False
     counted = np.array([1, 1, 1, 0, 1, 0, 0, 0], bool)
     run.learn([Total("a", [0], 2, 1500), Total("a", [1, 2], 2, 400)], counted)
     plan, feedback = policy.heard

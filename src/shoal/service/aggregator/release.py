@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, insert, select, update
 
+from shoal.model.merging import merge_short
 from shoal.service.aggregator.folding import Sums, read_sums
 from shoal.service.aggregator.rounds import RELEASED, Frozen, Round, forget
 from shoal.service.campaign import Campaign
-from shoal.service.merging import merge
 from shoal.service.store import aggregator as store
 
 
@@ -48,22 +48,29 @@ def release(
     arms = {int(g): int(plan.arms[i]) for g, i in zip(numbers, first, strict=True) if g >= 0}
     sums: Sums = dict.fromkeys(arms, (0, 0))
     sums |= read_sums(connection, round_.id, arms, key)
-    merged, withheld = merge(
-        {group: reporters for group, (_, reporters) in sums.items()}, arms, least=campaign.least
+    groups = list(arms)
+    into = merge_short(
+        np.array([sums[group][1] for group in groups], np.int64),
+        np.array([arms[group] for group in groups], np.int64),
+        campaign.least,
     )
+    parts: dict[int, list[int]] = {}
+    for group, place in zip(groups, into.tolist(), strict=True):
+        if place >= 0:
+            parts.setdefault(place, []).append(group)
     totals = tuple(
         Total(
-            campaign.arms[item.arm],
-            item.parts,
-            item.reporters,
-            sum(sums[group][0] for group in item.parts),
+            campaign.arms[arms[merged[0]]],
+            tuple(merged),
+            sum(sums[group][1] for group in merged),
+            sum(sums[group][0] for group in merged),
         )
-        for item in merged
+        for merged in parts.values()
     )
     full = campaign.reward_steps
     homogeneous = sum(t.total in (0, t.reporters * full) for t in totals)
     document = Document(
-        round_.campaign, round_.number, plan.hash, full, totals, len(withheld), homogeneous
+        round_.campaign, round_.number, plan.hash, full, totals, int((into < 0).sum()), homogeneous
     )
     reporters = _reporters(connection, round_.id, campaign.seats)
     told = np.zeros(campaign.seats, bool)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from shoal.client import Total
 from shoal.model import Feedback
+from shoal.model.feedback import merge_plan
 from shoal.service.campaign import Campaign
 from shoal.service.learner.container import pack, unpack
 
@@ -53,8 +54,8 @@ class Run:
     def learn(self, totals: Sequence[Total], counted: NDArray[np.bool_]) -> bool:
         """Take in one round's totals; return whether the policy has moved on to a new plan.
 
-        ``counted`` are the seats behind the totals. A total of merged groups reaches a policy
-        that takes them; any other hears of a merged group as withheld.
+        ``counted`` are the seats behind the totals. Where a plan is kept for several rounds, a
+        total of merged groups can't be added to another round's: they count as withheld.
         """
         plan = self.policy.ask()
         got = self._gathered or {
@@ -64,28 +65,22 @@ class Run:
             "reported": np.zeros(len(plan.groups), np.int32),
         }
         self._gathered = got
-        groups = plan.groups.copy()
-        if self.policy.takes_merged and plan.repeats == 1:
-            for total in totals:
-                groups[np.isin(groups, total.parts[1:])] = total.parts[0]
-            used = list(totals)
-            if any(len(total.parts) > 1 for total in totals):
-                self.policy.regroup(groups)
-        else:
-            used = [total for total in totals if len(total.parts) == 1]
-        heard = np.zeros(plan.n_groups + 1, bool)
-        for total in used:
-            heard[total.parts[0]] = True
-            got["totals"][total.parts[0]] += total.total / self.campaign.reward_steps
-        got["released"] += heard[:-1]
-        got["reported"] += counted & (groups >= 0) & heard[groups]
+        into = np.full(plan.n_groups, -1)
+        for total in totals:
+            if plan.repeats == 1 or len(total.parts) == 1:
+                into[list(total.parts)] = total.parts[0]
+                got["totals"][total.parts[0]] += total.total / self.campaign.reward_steps
+        told = np.append(into >= 0, False)
+        got["released"] += into == np.arange(plan.n_groups)
+        got["reported"] += counted & told[plan.groups]
         got["rounds"] += 1
         self.learnt += 1
         if got["rounds"] < plan.repeats:
             return False
-        n_groups = self.policy.ask().n_groups
-        told = Feedback(got["totals"][:n_groups], got["released"][:n_groups], got["reported"])
-        self.policy.tell(told)
+        if plan.repeats == 1:
+            plan = merge_plan(plan, into)
+        n = plan.n_groups
+        self.policy.tell(Feedback(got["totals"][:n], got["released"][:n], got["reported"], plan))
         self._gathered = None
         return True
 

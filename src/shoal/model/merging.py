@@ -1,0 +1,139 @@
+"""Groups with too few reporters are merged inside their arm *before* anything is released.
+
+What is merged with what depends on the numbers of reporters alone, never on a reward. Groups that
+are large enough stay apart, every reporter is in at most one total, and nothing is withheld that
+can be merged. Of what is possible, many small totals tell a learner more than few large ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.int64]
+
+WITHHELD = -1
+
+
+@njit(cache=True)
+def _take(crowd: Numbers, size: int, n_left: Numbers, places: Numbers) -> int:
+    n_left[size] -= 1
+    places[size] += 1
+    return int(crowd[places[size] - 1])
+
+
+@njit(cache=True)
+def _join_smallest(
+    crowd: Numbers, part: int, short: int, reporters: Numbers, into: Numbers, sums: Numbers
+) -> None:
+    smallest = WITHHELD
+    for group in crowd:
+        leads = group != short and into[group] == group
+        if leads and (smallest < 0 or sums[group] < sums[smallest]):
+            smallest = group
+    into[part] = smallest
+    if smallest >= 0:
+        sums[smallest] += reporters[part]
+
+
+@njit(cache=True)
+def _share_out(
+    crowd: Numbers, short: int, reporters: Numbers, into: Numbers, sums: Numbers
+) -> None:
+    """Let each part of a total that stays short join the smallest total, or withhold it."""
+    for part in crowd:
+        if into[part] == short and part != short:
+            _join_smallest(crowd, part, short, reporters, into, sums)
+    _join_smallest(crowd, short, short, reporters, into, sums)
+
+
+@njit(cache=True)
+def _merge_crowd(
+    crowd: Numbers, reporters: Numbers, min_group_size: int, into: Numbers, sums: Numbers
+) -> None:
+    """Lead every group of a crowd, most reporters first, ``into`` a total."""
+    n_left = np.zeros(min_group_size, np.int64)  # short groups by their reporters
+    places = np.zeros(min_group_size, np.int64)  # where the first of them stands
+    for place in range(len(crowd) - 1, -1, -1):
+        group = crowd[place]
+        if reporters[group] >= min_group_size:
+            into[group] = group
+            sums[group] = reporters[group]
+        elif reporters[group] > 0:
+            n_left[reporters[group]] += 1
+            places[reporters[group]] = place
+    leader = -1
+    largest = min_group_size - 1
+    while True:
+        while largest > 0 and n_left[largest] == 0:
+            largest -= 1
+        if largest <= 0:
+            break
+        leader = _take(crowd, largest, n_left, places)
+        into[leader] = leader
+        sums[leader] = largest
+        while sums[leader] < min_group_size:
+            need = min_group_size - sums[leader]
+            size = min(need, largest)
+            while size > 0 and n_left[size] == 0:
+                size -= 1
+            if size == 0:
+                size = need + 1
+                while size <= largest and n_left[size] == 0:
+                    size += 1
+                if size > largest:
+                    break
+            into[_take(crowd, size, n_left, places)] = leader
+            sums[leader] += size
+    if leader >= 0 and sums[leader] < min_group_size:
+        _share_out(crowd, leader, reporters, into, sums)
+
+
+# With its types named it is compiled when it is imported: a release must not wait for that.
+@njit("int64[::1](int64[::1], int64[::1], int64)", cache=True)
+def merge_short(reporters: Numbers, crowds: Numbers, min_group_size: int) -> Numbers:
+    """Return with which group each group is released, or -1 where it is withheld for ever.
+
+    A merged total has the number of its first group. The largest short group of a crowd takes in
+    the largest others that do not make it exceed ``min_group_size``, then the smallest that make
+    it reach it. Each of those left over joins the smallest total of the crowd; where there is
+    none, it is withheld, as is a group in which nobody reported.
+
+    Parameters
+    ----------
+    reporters
+        Reporters of each group, (n_groups,).
+    crowds
+        Whom each group may be merged with: those of the same number, its arm's for example,
+        (n_groups,).
+
+    Examples
+    --------
+    >>> reporters, arms = np.array([5, 2, 2, 3, 1, 3]), np.array([0, 0, 0, 0, 0, 1])
+    >>> merge_short(reporters, arms, 4)
+    array([ 0,  1,  1,  3,  3, -1])
+    """
+    n_groups = len(reporters)
+    into = np.full(n_groups, WITHHELD, np.int64)
+    if n_groups == 0:
+        return into
+    # Crowd by crowd, most reporters first; a stable order, so that numbers decide between equals.
+    most = reporters.max()
+    order = np.argsort(crowds * (most + 1) + (most - reporters), kind="mergesort")
+    sums = np.zeros(n_groups, np.int64)  # reporters behind the total that a group leads
+    start = 0
+    while start < n_groups:
+        end = start
+        while end < n_groups and crowds[order[end]] == crowds[order[start]]:
+            end += 1
+        _merge_crowd(order[start:end], reporters, min_group_size, into, sums)
+        start = end
+    first = np.full(n_groups, n_groups, np.int64)
+    for group in range(n_groups):
+        if into[group] >= 0:
+            first[into[group]] = min(first[into[group]], group)
+    for group in range(n_groups):
+        if into[group] >= 0:
+            into[group] = first[into[group]]
+    return into
