@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,11 +16,12 @@ from shoal.estimators.factor_posterior import Prior
 from shoal.estimators.population import PopulationBelief
 from shoal.instances import clustered, linear, uniform
 from shoal.model import Problem
+from shoal.model.merging import merge_short
 from shoal.policies.contract import CHECKS, Arena
-from shoal.policies.crowds import cut_crowds, draw
+from shoal.policies.crowds import cut_crowds, draw, group_size
 from shoal.policies.lookahead import BLOCKS, decide
 from shoal.policies.panel import expected_best, panel_share
-from shoal.policies.population import Population, next_size
+from shoal.policies.population import Population
 from shoal.simulation import simulate
 
 SEED = np.uint64(2**63 + 12345)
@@ -302,15 +302,23 @@ def test_draws_are_below_their_bound_and_all_reached() -> None:
     assert {draw(SEED, i, 7) for i in range(500)} == set(range(7))
 
 
-def test_groups_grow_until_enough_report() -> None:
-    size, least = 20.0, 20
-    for _ in range(30):
-        size = next_size(size, least, 0.5, 0.7)
-    assert size == 200.0
-    for before, after in pairwise([size := next_size(size, least, 0.0, 0.7) for _ in range(80)]):
-        assert 0.95 * before <= after * (1 + 1e-9)
-    # n r - sqrt(n r (1 - r)) = C
-    assert size * 0.7 - math.sqrt(size * 0.7 * 0.3) == pytest.approx(least, abs=1e-4)
+@pytest.mark.parametrize(("least", "share"), [(4, 0.7), (20, 0.7), (20, 0.9), (10, 0.3)])
+def test_groups_have_the_size_that_makes_most_totals_once_merged(least: int, share: float) -> None:
+    rng = np.random.default_rng(5)
+
+    def totals_per_member(size: int) -> float:
+        reporters = rng.binomial(size, share, size=200_000 // size)
+        into = merge_short(reporters, np.zeros_like(reporters), least)
+        return len(np.unique(into[into >= 0])) / (size * len(reporters))
+
+    most = max(totals_per_member(size) for size in range(least, 3 * least))
+    assert totals_per_member(group_size(least, share, 3 * least)) > 0.97 * most
+
+
+def test_it_learns_from_merged_groups_nearly_as_well_as_from_full_reports() -> None:
+    means = np.random.default_rng(6).random((400, 3))
+    full, some = (share(means, 10, 300, participation=p) for p in (1.0, 0.6))
+    assert some < 1.5 * full
 
 
 def test_expected_best_is_that_of_simulated_users() -> None:

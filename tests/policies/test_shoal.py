@@ -15,8 +15,9 @@ from shoal.errors import InvalidInputError
 from shoal.instances import lower_bound, uniform
 from shoal.model import Problem
 from shoal.policies import make_policy
+from shoal.policies.crowds import safe_size
 from shoal.policies.information import gain, price
-from shoal.policies.shoal import Shoal, group_size
+from shoal.policies.shoal import Shoal
 from shoal.simulation import simulate
 
 
@@ -66,7 +67,7 @@ def test_the_number_of_observations_is_nearly_the_best(gap: float, halving: floa
 
 @pytest.mark.parametrize(("share", "size"), [(1.0, 4), (0.7, 8), (0.05, 30)])
 def test_groups_are_large_enough_to_be_released_most_of_the_time(share: float, size: int) -> None:
-    assert group_size(4, share, 30) == size
+    assert safe_size(4, share, 30) == size
     if share > 0.5:
         assert stats.binom.sf(3, size, share) > 0.9
 

@@ -116,6 +116,7 @@ class BatchedElimination(Policy):
         if elicitor not in ELICITORS:
             raise UnknownNameError("elicitor", elicitor, ELICITORS)
         pooled = elicitor == "pooled"
+        self.takes_merged = pooled
         self._samples: Elicitor = Pooled(problem, rng=rng) if pooled else LeaveOneOut(problem)
         if grid is None:
             grid = "geometric" if pooled else "minimax"

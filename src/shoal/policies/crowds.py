@@ -31,7 +31,7 @@ def group_size(min_group_size: int, share: float, most: int) -> int:
     ceil(C / X) groups like it to make one.
 
     >>> [group_size(4, 0.7, 50), group_size(20, 0.7, 50), group_size(20, 0.05, 50)]
-    [5, 32, 50]
+    [5, 32, 20]
     """
     best, highest = min_group_size, 0.0
     if share >= 1.0:

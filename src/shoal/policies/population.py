@@ -9,8 +9,6 @@ before; a user is about a hundred bytes at ten arms.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -22,7 +20,7 @@ from shoal.model import Feedback, Plan, Problem, State, Stateful
 from shoal.model.feedback import Counts
 from shoal.model.numbers import not_negative
 from shoal.policies.base import Choice, Policy, checked_eligible
-from shoal.policies.crowds import cut_crowds
+from shoal.policies.crowds import cut_crowds, group_size
 from shoal.policies.lookahead import decide
 from shoal.policies.panel import panel_share
 
@@ -30,9 +28,8 @@ LEAST_LEFT = 100  # and as many as were played: rounds to come where the horizon
 RAREST = 4  # users outside the panel decide at least once in so many rounds: no loss was measured
 OFTENER = 4  # or once in this part of the rounds played or left, if that is sooner
 REFRESH = 1.15  # the prior is learnt anew whenever the rounds have grown by this factor
-TAIL = 0.16  # of groups withheld: the normal's tail beyond one deviation
-GROWTH = 1.2  # of the group size, where more are withheld
-LARGEST_GROUP = 10  # times the least group size
+LARGEST = 3  # times the least size: beyond, merging does as well
+HEARD = 0.2  # weight of one round's reports in the share of members who report
 EVERYONE = 2.0  # a panel of all users
 
 
@@ -89,10 +86,11 @@ class Population(Policy):
         done, horizon = self.rounds + 1, self.problem.horizon
         # In the second half, what a panel finds comes too late to pay.
         early = horizon is None or 2 * done < horizon
-        first = 0
         for index, shard in enumerate(self._shards):
             users = self.problem.shard(index)
-            groups = np.where(plan.groups[users] < 0, -1, plan.groups[users] - first)
+            groups = plan.groups[users]
+            first = int(groups.min(where=groups >= 0, initial=plan.n_groups))
+            groups = np.where(groups < 0, -1, groups - first)
             end = first + int(groups.max()) + 1
             shard.learn(
                 groups, feedback.totals[first:end], feedback.released[first:end],
@@ -102,7 +100,6 @@ class Population(Policy):
                 shard.belief.fade(self._drift)
             if done >= shard.next_refresh:
                 shard.refresh(done, self._left(done), early, self.rng)
-            first = end
 
     def _left(self, rounds: int) -> float:
         """Return for how many rounds a lesson is worth having after ``rounds``."""
@@ -117,11 +114,11 @@ class Shard(Stateful):
     """One shard's users: what they believe, play and may play.
 
     ``turns`` are fixed random numbers in [0, 1): the panel is those below its share, so that
-    smaller panels are part of larger ones. ``group_size`` is what it takes for enough to report.
+    smaller panels are part of larger ones. ``share`` is that of group members who report.
     """
 
     changing = (
-        "belief", "allowed", "turns", "arms", "predicted", "variances", "panel", "group_size",
+        "belief", "allowed", "turns", "arms", "predicted", "variances", "panel", "share",
         "next_refresh",
     )  # fmt: skip
 
@@ -135,7 +132,7 @@ class Shard(Stateful):
         self.predicted: SmallFloats = np.zeros(n_users, np.float32)
         self.variances: SmallFloats = np.zeros(n_users, np.float32)
         self.panel = EVERYONE
-        self.group_size = float(self.least)
+        self.share = 1.0
         self.next_refresh = 1
 
     def choose(
@@ -153,7 +150,7 @@ class Shard(Stateful):
             int(max(1, min(RAREST, rounds // OFTENER, left // OFTENER))), deciding,
             self.arms, self.predicted, self.variances,
         )  # fmt: skip
-        size = math.ceil(self.group_size)
+        size = group_size(self.least, self.share, LARGEST * self.least)
         return cut_crowds(self.arms, n_arms, self.least, size, dealing, first, groups)
 
     def learn(
@@ -161,13 +158,13 @@ class Shard(Stateful):
     ) -> None:
         """Take in a round's totals, of groups numbered from 0."""
         absorb(self.belief, self.arms, groups, totals, reported, self.predicted, self.variances)
-        if len(released):
-            released = released > 0
-            sizes = np.bincount(groups[groups >= 0], minlength=len(released))
-            members = int(sizes[released].sum())
-            share = min(1.0, np.count_nonzero(reported) / members) if members else 0.0
-            withheld = 1.0 - float(released.mean())
-            self.group_size = next_size(self.group_size, self.least, withheld, share)
+        inside = groups >= 0
+        withheld = np.count_nonzero(~released.astype(np.bool_)[groups[inside]])
+        members = np.count_nonzero(inside)
+        if members:
+            # Who is withheld reported less than enough: how many did is not told.
+            reports = np.count_nonzero(reported) + withheld * self.share / 2
+            self.share += HEARD * (reports / members - self.share)
 
     def refresh(self, rounds: int, left: float, early: bool, rng: np.random.Generator) -> None:
         """Learn the prior anew, and, as long as it is ``early``, the panel's size from it."""
@@ -180,20 +177,3 @@ class Shard(Stateful):
         rest = self.predicted[present & (self.turns >= self.panel)]
         others = float(rest.mean()) if len(rest) else 0.0
         self.panel = panel_share(self.belief, self.least, left, others, rng=rng) if early else 0.0
-
-
-def next_size(size: float, least: int, withheld: float, share: float) -> float:
-    """Return the group size for the next round, such that enough members report.
-
-    Where more than a tail of groups were withheld, groups grow by a fifth. Otherwise they shrink,
-    slowly, to the n whose reporters exceed ``least`` by one deviation: with r the share of members
-    that report, n r - sqrt(n r (1 - r)) = least.
-
-    >>> next_size(20.0, 20, 0.0, 1.0), next_size(20.0, 20, 0.5, 0.7)
-    (20.0, 24.0)
-    """
-    if withheld > TAIL or share == 0.0:
-        return min(size * GROWTH, float(LARGEST_GROUP * least))
-    deviation = math.sqrt(1 - share)
-    enough = ((deviation + math.sqrt(deviation**2 + 4 * least)) / 2) ** 2 / share
-    return max(float(least), min(size, max(round(enough, 6), size * 0.95)))

@@ -164,7 +164,7 @@ def _choose_shard(
     groups[:] = -1
     for user in range(n_users):
         if not settled or (rounds + user) % LOOK_EVERY == 0:
-            look(belief, prices, allowed, user, left)
+            look(belief, prices, allowed, user, left * share)  # as many observations
         arms[user] = _sample(belief, prices, user, rng)
     doubt = prices.doubts.sum()
     free = np.zeros(n_users, np.bool_)
