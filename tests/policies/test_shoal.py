@@ -12,6 +12,7 @@ from scipy import integrate, stats
 
 from shoal.environments import make_environment
 from shoal.errors import InvalidInputError
+from shoal.estimators.posterior import PRIOR_VARIANCE
 from shoal.instances import lower_bound, uniform
 from shoal.model import Problem
 from shoal.policies import make_policy
@@ -129,6 +130,22 @@ def test_who_may_play_what_must_be_a_table_of_truth_values(bad: np.ndarray) -> N
         InvalidInputError, match=r"eligible must be truth values of shape \(20, 4\)"
     ):
         policy.allow(bad)
+
+
+def test_a_sudden_change_of_everything_is_noticed_and_nothing_else_is() -> None:
+    rng = np.random.default_rng(11)
+    problem = Problem(50, 3, 4, horizon=4_000)
+    policy = Shoal(problem, rng=rng, drift=1e-6)
+    doubts = []
+    for _ in range(2):
+        means = uniform(50, 3, rng=rng)
+        environment = make_environment("bernoulli", problem, means, rng=rng)
+        for _ in range(1_000):
+            policy.tell(environment.play(policy.ask()))
+            variances = np.diagonal(policy.posterior.covariances[0], axis1=1, axis2=2)
+            doubts.append(variances.min())
+    assert (np.diff(doubts[:1_000]) < 1e-5).all()  # no false alarm
+    assert max(doubts[1_000:1_030]) > PRIOR_VARIANCE / 2  # everyone is in doubt again
 
 
 @pytest.mark.parametrize("name", ["shoal", "pooled-thompson"])

@@ -5,6 +5,12 @@ total over the reporters G is one linear observation 1_G'mu + noise: a rank-one 
 Its noise is the sum of m(1-m) over G for rewards in [0, 1], times the ``misfit``, the ratio of
 squared surprises to what they should be, learnt on the way: so that rewards of any variance, of
 unit variance for example, are believed as much as they deserve.
+
+With drift, every variance grows from round to round, by little if changes are rare. So that a
+sudden change of everything is not learnt at that pace, the surprises of a shard are watched: the
+``ALARM`` is the log likelihood ratio of totals with twice the expected variance, kept at 0 or more
+(Page's test). Where it exceeds log(prior variance / drift), the odds against a change in a given
+round, the shard starts again from what it believes, with the prior's doubt.
 """
 
 from __future__ import annotations
@@ -24,23 +30,25 @@ from shoal.model.numbers import not_negative
 PRIOR_MEAN = 0.5
 PRIOR_VARIANCE = 1 / 12  # of a uniform mean; each user's own, and again for what all share
 LEAST_VARIANCE = 1e-12
+LOG_2 = math.log(2)
 EDGE = 0.05  # a mean's distance from 0 and 1 below which the noise is not believed
 TRUST = 20  # totals' worth of belief, before the first, that the noise model fits
 
-SURPRISE, EXPECTED, REPORTS, MEMBERS = range(4)
+SURPRISE, EXPECTED, REPORTS, MEMBERS, ALARM = range(5)
 
 
 class Belief(NamedTuple):
     """What is believed of one shard, or, with one more axis in front, of every shard.
 
-    ``tallies`` sums squared surprises and their expectation, reports and members of groups;
+    ``tallies`` sums squared surprises and their expectation, reports and members of groups, and
+    the evidence that everything has changed;
     ``noise`` is the running mean of a total's noise variance on each arm.
     """
 
     means: FloatArray  # (n_arms, n_users)
     covariances: FloatArray  # (n_arms, n_users, n_users)
     noise: FloatArray  # (n_arms,)
-    tallies: FloatArray  # (4,)
+    tallies: FloatArray  # (5,)
 
 
 class JointPosterior(Stateful):
@@ -49,7 +57,8 @@ class JointPosterior(Stateful):
     Parameters
     ----------
     drift
-        Variance that each user's mean gains per round, up to the prior's: old rounds fade.
+        Variance that each user's mean gains per round, up to the prior's: old rounds fade. All of
+        the prior's variance comes back at once where the totals say that everything has changed.
     """
 
     changing = ("means", "covariances", "noise", "tallies")
@@ -65,7 +74,7 @@ class JointPosterior(Stateful):
         self.means: FloatArray = np.full((shards, arms, users), PRIOR_MEAN)
         self.covariances: FloatArray = np.tile(covariance, (shards, arms, 1, 1))
         self.noise: FloatArray = np.full((shards, arms), least / 6)
-        self.tallies: FloatArray = np.tile([trust, trust, float(least), float(least)], (shards, 1))
+        self.tallies: FloatArray = np.tile([trust, trust, least, least, 0.0], (shards, 1))
 
     def belief(self) -> Belief:
         """Return the arrays themselves, of all shards."""
@@ -178,6 +187,8 @@ def absorb(
         noise *= scale
         belief.noise[arm] += 0.01 * (noise - belief.noise[arm])
         gain = 1.0 / (spread + noise)
+        evidence = 0.25 * surprise * surprise * gain - 0.5 * LOG_2  # for twice the variance
+        belief.tallies[ALARM] = max(0.0, belief.tallies[ALARM] + evidence)
         for user in range(n_users):
             means[user] += row[user] * gain * surprise
             covariance[user] -= (row[user] * gain) * row
@@ -206,8 +217,12 @@ def _absorb_all(
             min_group_size,
         )  # fmt: skip
         if drift > 0.0:
+            changed = belief.tallies[ALARM] > math.log(PRIOR_VARIANCE / drift)
+            if changed:
+                belief.tallies[ALARM] = 0.0
             for arm in range(n_arms):
                 for user in range(size):
                     variance = belief.covariances[arm, user, user]
-                    faded = min(variance + drift, max(variance, 2 * PRIOR_VARIANCE))
+                    widened = variance + (PRIOR_VARIANCE if changed else drift)
+                    faded = min(widened, max(variance, 2 * PRIOR_VARIANCE))
                     belief.covariances[arm, user, user] = faded

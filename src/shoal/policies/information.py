@@ -35,6 +35,15 @@ class Prices(NamedTuple):
     doubts: FloatArray  # (n_users,) expected loss per round of playing the favourite
 
 
+def lesson_life(min_group_size: int, drift: float) -> float:
+    """Return for how many rounds a lesson lasts where means gain a variance of ``drift`` in each.
+
+    A filter that is told of them by totals with a variance of q forgets at the rate of
+    sqrt(drift / q); a lesson is taken to last twice as long. Means are spread evenly in q.
+    """
+    return 2.0 * math.sqrt(min_group_size / 6 / drift)
+
+
 @njit(cache=True)
 def gain(z: float) -> float:
     """Return E[(Z + z)+] of a standard normal Z."""

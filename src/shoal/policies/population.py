@@ -14,13 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.estimators.elicitor import IntArray
 from shoal.estimators.factor_posterior import SmallFloats
-from shoal.estimators.population import FIRST_DOUBT, PopulationBelief, absorb
+from shoal.estimators.population import PopulationBelief, absorb
 from shoal.estimators.shared_prior import MOST_USERS, learn_prior
 from shoal.model import Feedback, Plan, Problem, State, Stateful
 from shoal.model.feedback import Counts
 from shoal.model.numbers import not_negative
 from shoal.policies.base import Choice, Policy, checked_eligible
 from shoal.policies.crowds import cut_crowds, group_size
+from shoal.policies.information import lesson_life
 from shoal.policies.lookahead import decide
 from shoal.policies.panel import panel_share
 
@@ -105,8 +106,8 @@ class Population(Policy):
         """Return for how many rounds a lesson is worth having after ``rounds``."""
         horizon = self.problem.horizon
         left = float(rounds + LEAST_LEFT if horizon is None else horizon - rounds)
-        if self._drift > 0:  # a lesson lasts until drift has undone it
-            left = min(left, FIRST_DOUBT / self._drift)
+        if self._drift > 0:
+            left = min(left, lesson_life(self.problem.min_group_size, self._drift))
         return left
 
 

@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.estimators.elicitor import FloatArray, IntArray
 from shoal.estimators.posterior import (
-    PRIOR_VARIANCE,
     Belief,
     JointPosterior,
     participation,
@@ -28,7 +27,7 @@ from shoal.model import Feedback, Plan, Problem
 from shoal.model.numbers import not_negative
 from shoal.policies.base import Choice, Policy, checked_eligible
 from shoal.policies.crowds import group_size, safe_size
-from shoal.policies.information import Prices, look
+from shoal.policies.information import Prices, lesson_life, look
 from shoal.policies.recruiting import merit, recruit
 
 PATIENCE = 2.0  # rounds left count so often: a lesson is used by many later decisions
@@ -104,8 +103,8 @@ class Shoal(Policy):
         """Return the rounds for which a lesson is worth having."""
         horizon = self.problem.horizon
         left = max(self.rounds, LEAST_LEFT) if horizon is None else horizon - self.rounds
-        if self._drift > 0:  # a lesson lasts until drift has undone it
-            left = min(left, PRIOR_VARIANCE / self._drift)
+        if self._drift > 0:
+            left = min(left, lesson_life(self.problem.min_group_size, self._drift))
         return PATIENCE * left
 
     def _learn(self, plan: Plan, feedback: Feedback) -> None:
