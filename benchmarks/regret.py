@@ -104,6 +104,8 @@ POPULATIONS = [
         policies=("shoal", "pooled-thompson", "best-arm", "thompson")),
     Row("linear dimension 3, N=2,000 K=10 C=10 T=500", tastes, 10, 10, "0.38", horizon=500,
         policies=("shoal", "pooled-thompson", "best-arm", "thompson")),
+    Row("clustered clicks, participation 0.7", clicks, 20, 10, "", horizon=500,
+        policies=("shoal", "pooled-thompson", "best-arm"), participation=0.7),
 ]  # fmt: skip
 
 GROWTH = [1_000, 3_162, 10_000, 31_623, 100_000]
@@ -163,7 +165,8 @@ def _ratio(rows: Sequence[Row], found: dict[int, Means]) -> str:
 
 def _populations() -> str:
     rows, settled = [], []
-    for number, row in enumerate(POPULATIONS):
+    for row in POPULATIONS:
+        number = [other.make for other in POPULATIONS].index(row.make)
         rng = np.random.default_rng([SEED, 100 + number])
         worlds = [row.make(rng) for _ in range(row.n_runs)]
         shares = {policy: np.array([_shares(row, policy, world, SEED + run)

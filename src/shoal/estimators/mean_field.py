@@ -24,6 +24,7 @@ Floats = NDArray[np.float32]
 
 EVEN_BYTES = np.uint32(0x00FF00FF)
 BLOCK = 512  # users whose draws stay in the nearest cache
+MEAN, NOISE, VARIANCE = range(3)
 EDGE = 0.01  # means are taken to be at least this far from 0 and 1 when noise is reckoned
 
 
@@ -82,16 +83,19 @@ def sample_arms(means: Floats, deviations: Floats, seed: int, arms: IntArray) ->
         n = min(BLOCK, n_users - first)
         offset = first * n_arms
         key = np.uint32(np.uint32(offset) + low)
-        for place in range(n * n_arms):
+        # Slices from 0, and every sum put back into 32 bits: else no vectors are made of it.
+        own_means = flat_means[offset : offset + n * n_arms]
+        own_deviations = flat_deviations[offset : offset + n * n_arms]
+        for place in range(len(own_means)):
             x = np.uint32(np.uint32(place) + key)
             x = np.uint32((x ^ (x >> np.uint32(16))) * np.uint32(0x7FEB352D))
             x = np.uint32((x ^ (x >> np.uint32(15)) ^ high) * np.uint32(0x846CA68B))
             x = np.uint32(x ^ (x >> np.uint32(16)))
             pairs = np.uint32((x & EVEN_BYTES) + ((x >> np.uint32(8)) & EVEN_BYTES))
-            total = np.int32((pairs & np.uint32(0xFFFF)) + (pairs >> np.uint32(16)))
+            total = np.int32(np.uint32((pairs & np.uint32(0xFFFF)) + (pairs >> np.uint32(16))))
             z = (np.float32(total) - np.float32(510.0)) * np.float32(0.0067658234)
             z = z * (np.float32(0.9625) + np.float32(0.0125) * z * z)
-            draws[place] = flat_means[offset + place] + flat_deviations[offset + place] * z
+            draws[place] = own_means[place] + own_deviations[place] * z
         for user in range(n):
             start = user * n_arms
             best, highest = 0, draws[start]
@@ -120,31 +124,32 @@ def absorb_totals(
     ``tallies`` sums squared surprises and their expectation: noise beyond the model's widens
     what a total may be. ``drift`` is added to every variance up to ``most``.
     """
-    surprise = totals.astype(np.float64)
-    variance = np.zeros(len(totals))
-    noise = np.zeros(len(totals))
+    sums = np.zeros((len(totals), 3))  # of a group side by side: one place in memory, not three
     for user in range(len(arms)):
         group = groups[user]
         if group >= 0 and reported[user]:
             mean = means[user, arms[user]]
             inside = min(max(mean, EDGE), 1.0 - EDGE)
-            surprise[group] -= mean
-            noise[group] += inside * (1.0 - inside)
-            variance[group] += deviations[user, arms[user]] ** 2
+            sums[group, MEAN] += mean
+            sums[group, NOISE] += inside * (1.0 - inside)
+            sums[group, VARIANCE] += deviations[user, arms[user]] ** 2
     misfit = max(1.0, tallies[0] / tallies[1])
     for group in range(len(totals)):
         if released[group]:
-            if variance[group] < noise[group]:
-                tallies[0] += surprise[group] ** 2 - variance[group]
-                tallies[1] += noise[group]
-            variance[group] = 1.0 / (variance[group] + misfit * noise[group])
+            mean, noise, variance = sums[group]
+            surprise = totals[group] - mean
+            if variance < noise:
+                tallies[0] += surprise**2 - variance
+                tallies[1] += noise
+            sums[group, VARIANCE] = 1.0 / (variance + misfit * noise)
+            sums[group, MEAN] = surprise * sums[group, VARIANCE]
     for user in range(len(arms)):
         group = groups[user]
         if group >= 0 and reported[user]:
             arm = arms[user]
             own = deviations[user, arm] ** 2
-            means[user, arm] += own * surprise[group] * variance[group]
-            deviations[user, arm] *= math.sqrt(1.0 - own * variance[group])
+            means[user, arm] += own * sums[group, MEAN]
+            deviations[user, arm] *= math.sqrt(1.0 - own * sums[group, VARIANCE])
     if drift > 0.0:
         for user in range(len(arms)):
             for arm in range(means.shape[1]):

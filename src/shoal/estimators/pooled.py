@@ -108,7 +108,7 @@ def regroup(
     for arm in arms:
         ends[arm + 1] += 1
     ends = np.cumsum(ends)
-    order = np.empty(len(arms), np.int64)
+    order = np.empty(len(arms), np.int32)
     place = ends[:-1].copy()
     for user in range(len(arms)):
         order[place[arms[user]]] = user
