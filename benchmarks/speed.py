@@ -80,7 +80,8 @@ def main() -> None:
             [(name, ms, f"{ms / sum(parts.values()):.0%}") for name, ms in parts.items()],
         ),
         f"What bounds it: nothing alone. The draws are hashes that the compiler makes vectors of, "
-        f"{parts[DRAWING] * 1e6 / (N_USERS * N_ARMS):.2f} ns each; reading the {8 * N_ARMS} bytes of every user, without drawing, takes "
+        f"{parts[DRAWING] * 1e6 / (N_USERS * N_ARMS):.2f} ns each; reading the {8 * N_ARMS} bytes "
+        "of every user, without drawing, takes "
         f"{reading:.1f} ms. Groups and update go through memory out of order.",
     )
 

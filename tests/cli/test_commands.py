@@ -73,6 +73,10 @@ def test_compare_takes_ones_own_means_and_options_and_prints_json(tmp_path: Path
     assert found["summary"][0]["smallest_group"] == 2
 
 
+def test_simulate_runs_the_flagship_unless_told_otherwise() -> None:
+    assert json.loads(run("simulate", *SMALL, "--json").stdout)["policy"] == "shoal"
+
+
 def test_simulate_shows_a_table_or_json() -> None:
     done = run("simulate", "elimination-greedy", *SMALL, "-o", "gamma=4")
     assert done.exit_code == 0, done.output

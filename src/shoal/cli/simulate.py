@@ -17,7 +17,7 @@ from shoal.cli.options import (
 
 
 @click.command(name="simulate")
-@click.argument("policy")
+@click.argument("policy", default="shoal")
 @click.option("--instance", default="uniform", show_default=True, help="Class of the instance.")
 @problem_options
 @play_options
@@ -40,7 +40,8 @@ def command(
 ) -> None:
     """Run POLICY once and show its regret over time.
 
-    POLICY is a name from "shoal policies"; its options are set with -o NAME=VALUE.
+    POLICY is a name from "shoal policies", by default "shoal"; its options are set with
+    -o NAME=VALUE.
     """
     from shoal.cli import console
     from shoal.instances import instance as draw
