@@ -4,10 +4,11 @@ import struct
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from shoal.engines import LocalEngine
-from shoal.figures import regret_figures, save
+from shoal.figures import estimates_figure, regret_figures, save, scaling_figure
 from shoal.figures.regret import LABEL_GAP, _label_places
 from shoal.simulation import compare
 
@@ -45,3 +46,43 @@ def test_labels_that_would_overlap_are_moved_apart() -> None:
     places = _label_places(ends).sort("place")["place"].to_list()
     gaps = [high - low for low, high in pairwise(places)]
     assert min(gaps) >= LABEL_GAP * 101 - 1e-9
+
+
+def test_growth_has_a_panel_for_each_quantity_and_cuts_intervals_at_the_axis(
+    tmp_path: Path,
+) -> None:
+    points = pl.DataFrame(
+        {
+            "quantity": ["users N"] * 4 + ["arms K"] * 4,
+            "value": [10, 10, 20, 20, 2, 2, 5, 5],
+            "policy": ["shoal", "ucb"] * 4,
+            "mean": [10.0, 20.0, 11.0, 22.0, 5.0, 9.0, 10.0, 20.0],
+            "low": [-1.0, 19.0, 10.0, 21.0, 4.0, 8.0, 9.0, 19.0],
+            "high": [21.0, 21.0, 12.0, 23.0, 6.0, 10.0, 11.0, 21.0],
+        }
+    )
+    figure = scaling_figure(points, title="growth")
+    spec = figure.to_dict()
+    assert len(spec["concat"]) == 2
+    for panel in spec["concat"]:
+        for layer in panel["layer"]:
+            assert layer["encoding"]["y"]["scale"]["domain"] == [2.5, 23.0]
+            assert layer["encoding"]["y"]["scale"]["clamp"]
+    _, svg = save(figure, tmp_path / "scaling")
+    text = svg.read_text()
+    for label in ("users N", "arms K", "shoal", "ucb", "regret per user"):
+        assert label in text
+
+
+def test_estimates_show_every_user_and_arm_and_mark_the_best(tmp_path: Path) -> None:
+    means = np.array([[0.2, 0.9], [0.8, 0.1], [0.5, 0.4]])
+    figure = estimates_figure(means, {"early": means * 0 + 0.5, "late": means}, title="beliefs")
+    spec = figure.to_dict()
+    assert [panel["title"] for panel in spec["hconcat"]] == ["early", "late"]
+    name = spec["hconcat"][1]["layer"][1]["data"]["name"]
+    cells = spec["datasets"][name]
+    assert len(cells) == means.size
+    best = {(cell["true"], cell["believed"]) for cell in cells if "best" in cell["kind"]}
+    assert best == {(0.9, 0.9), (0.8, 0.8), (0.5, 0.5)}
+    _, svg = save(figure, tmp_path / "estimates")
+    assert "estimated mean" in svg.read_text()

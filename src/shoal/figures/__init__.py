@@ -1,7 +1,16 @@
 """Records in, figures out; nothing else."""
 
+from shoal.figures.estimates import estimates_figure
 from shoal.figures.loads import loads_figure
 from shoal.figures.regret import regret_figure, regret_figures
 from shoal.figures.save import save
+from shoal.figures.scaling import scaling_figure
 
-__all__ = ["loads_figure", "regret_figure", "regret_figures", "save"]
+__all__ = [
+    "estimates_figure",
+    "loads_figure",
+    "regret_figure",
+    "regret_figures",
+    "save",
+    "scaling_figure",
+]

@@ -1,0 +1,58 @@
+"""What a learner believes against what is true: a point for each user and arm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import altair as alt
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+SIDE = 250
+BEST, OTHERS = "the user's best arm", "other arms"
+
+
+def estimates_figure(
+    means: NDArray[np.floating],
+    estimates: Mapping[str, NDArray[np.floating]],
+    *,
+    title: str,
+) -> alt.HConcatChart:
+    """Draw a panel for each set of estimates, (n_users, n_arms) like ``means``, by its name."""
+    best = means == means.max(axis=1, keepdims=True)
+    kind = np.where(best, BEST, OTHERS).ravel()
+    colour = alt.Color("kind:N", title=None, sort=[BEST, OTHERS]).scale(
+        domain=[BEST, OTHERS], range=["#d1495b", "#1b6ca8"]
+    )
+    shape = alt.Shape("kind:N", title=None, sort=[BEST, OTHERS]).scale(
+        domain=[BEST, OTHERS], range=["triangle-up", "circle"]
+    )
+    share = alt.Scale(domain=[0, 1], clamp=True)
+    diagonal = (
+        alt.Chart(pl.DataFrame({"true": [0.0, 1.0], "believed": [0.0, 1.0]}))
+        .mark_line(color="#888888", strokeDash=[4, 3], strokeWidth=1)
+        .encode(x="true:Q", y="believed:Q")
+    )
+    panels = []
+    for name, found in estimates.items():
+        cells = pl.DataFrame({"true": means.ravel(), "believed": found.ravel(), "kind": kind})
+        points = (
+            alt.Chart(cells.sort("kind"))
+            .mark_point(filled=True, size=34, opacity=0.75)
+            .encode(
+                x=alt.X("true:Q", title="true mean", scale=share).axis(grid=False, tickCount=5),
+                y=alt.Y("believed:Q", title="estimated mean", scale=share).axis(tickCount=5),
+                color=colour.legend(orient="top", labelFontSize=12, symbolSize=70),
+                shape=shape,
+            )
+        )
+        panels.append((diagonal + points).properties(width=SIDE, height=SIDE, title=name))
+    figure: alt.HConcatChart = (
+        alt.hconcat(*panels, spacing=24)
+        .properties(title=title)
+        .configure_view(stroke=None)
+        .configure_axis(labelFontSize=12, titleFontSize=12, gridColor="#e4e4e4")
+        .configure_title(anchor="start", fontSize=14)
+    )
+    return figure

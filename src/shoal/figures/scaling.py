@@ -1,0 +1,65 @@
+"""How regret grows with the group size, users, arms and rounds: one panel each, log against log.
+
+Straight lines are powers; policies differ in dash and shape of point as well as in colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from shoal.figures.regret import COLOURS, DASHES
+
+SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
+WIDTH, HEIGHT = 270, 210
+
+
+def scaling_figure(points: pl.DataFrame, *, title: str) -> alt.ConcatChart:
+    """Draw mean regret with its interval against each quantity.
+
+    Parameters
+    ----------
+    points
+        Columns ``quantity`` (what is varied: one panel each), ``value``, ``policy``, ``mean``,
+        ``low`` and ``high``.
+    """
+    policies = points["policy"].unique(maintain_order=True).to_list()
+    legend = alt.Legend(orient="top", symbolStrokeWidth=2, symbolSize=70, labelFontSize=12)
+
+    def scale(kinds: Sequence[Any]) -> alt.Scale:
+        chosen = [kinds[i % len(kinds)] for i in range(len(policies))]
+        return alt.Scale(domain=policies, range=chosen)
+
+    colour = alt.Color("policy:N", sort=policies, title=None, legend=legend, scale=scale(COLOURS))
+    shape = alt.Shape("policy:N", sort=policies, title=None, legend=legend, scale=scale(SHAPES))
+    dash = alt.StrokeDash("policy:N", sort=policies, title=None, legend=legend, scale=scale(DASHES))
+    # An interval may reach below 0, where a log scale has no place: it is cut at the axis.
+    lowest, highest = points.select(pl.min("mean") / 2, pl.max("high")).row(0)
+    log = alt.Scale(type="log", domain=[lowest, highest], clamp=True, nice=False)
+    regret = alt.Y("mean:Q", title="regret per user", scale=log)
+    regret = regret.axis(format="~s", tickCount=4)
+    panels = []
+    for (name,), part in points.group_by("quantity", maintain_order=True):
+        values = part["value"].unique().sort().to_list()
+        x = alt.X("value:Q", title=str(name)).scale(type="log", nice=False, padding=12)
+        x = x.axis(values=values, format="~s", grid=False)
+        base = alt.Chart(part).properties(width=WIDTH, height=HEIGHT)
+        bars = base.mark_rule(strokeWidth=1.5).encode(
+            x=x, y=alt.Y("low:Q", title="regret per user", scale=log), y2="high:Q", color=colour
+        )
+        lines = base.mark_line(strokeWidth=2).encode(x=x, y=regret, color=colour, strokeDash=dash)
+        dots = base.mark_point(filled=True, size=55, opacity=1).encode(
+            x=x, y=regret, color=colour, shape=shape
+        )
+        panels.append(bars + lines + dots)
+    figure: alt.ConcatChart = (
+        alt.concat(*panels, columns=2, spacing=28)
+        .properties(title=title)
+        .configure_view(stroke=None)
+        .configure_axis(labelFontSize=12, titleFontSize=12, gridColor="#e4e4e4")
+        .configure_title(anchor="start", fontSize=14)
+    )
+    return figure
