@@ -18,7 +18,7 @@ from shoal.model import Problem
 from shoal.policies import make_policy
 from shoal.policies.crowds import safe_size
 from shoal.policies.information import gain, price
-from shoal.policies.shoal import Shoal
+from shoal.policies.shoal import SETTLED, Shoal
 from shoal.simulation import simulate
 
 
@@ -172,3 +172,19 @@ def test_with_drift_it_finds_new_favourites(rng: np.random.Generator) -> None:
 def test_large_shards_use_the_mean_field(rng: np.random.Generator) -> None:
     means = uniform(1_000, 4, rng=rng)
     assert _share("pooled-thompson", means, 5, 500) < 0.5
+
+
+def test_a_change_of_who_may_play_what_counts_at_once_in_a_settled_run(
+    rng: np.random.Generator,
+) -> None:
+    problem = Problem(20, 4, 3)
+    policy = Shoal(problem, rng=rng)
+    environment = make_environment("bernoulli", problem, rng.random((20, 4)), rng=rng)
+    everyone, fewer = np.ones((20, 4), bool), np.ones((20, 4), bool)
+    fewer[:, 1] = False
+    policy.rounds = SETTLED
+    for eligible in [everyone] * 10 + [fewer]:
+        policy.allow(eligible)
+        plan = policy.ask()
+        assert eligible[np.arange(20), plan.arms].all()
+        policy.tell(environment.play(plan))

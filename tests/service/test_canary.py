@@ -46,8 +46,8 @@ def every_answer(live: Live) -> bytes:
     base = "/v1/campaigns/news"
     paths = [
         "/metrics", "/health", "/ready", "/openapi.json", "/v1/tokens", "/v1/campaigns", base,
-        f"{base}/seats", f"{base}/assignments", f"{base}/assignments/user-0", f"{base}/rounds/1",
-        f"{base}/rounds/1/release", f"{base}/rounds/1/counted",
+        f"{base}/assignments", f"{base}/assignments/user-0", f"{base}/rounds/1",
+        f"{base}/rounds/1/eligible", f"{base}/rounds/1/release", f"{base}/rounds/1/counted",
     ]  # fmt: skip
     answers = b""
     for token in live.tokens.values():

@@ -40,7 +40,7 @@ def test_threat_15_crash_between_report_and_release(stores: Stores, tmp_path: Pa
     assert len(kills) >= KILLS
     assert all(total.reporters >= 5 for release in releases for total in release.totals)
     database = Database(stores.learner)
-    disturbed = Records(database).load()["chaos"]
+    disturbed = Records(database).load("chaos")
     database.close()
     (tmp_path / "calm").mkdir()
     calm = Stores(f"sqlite:///{tmp_path}/calm/a.db", f"sqlite:///{tmp_path}/calm/l.db")

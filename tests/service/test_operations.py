@@ -98,6 +98,7 @@ def test_doctor_finds_nothing_in_a_sound_service(stores: Stores, tmp_path: Path)
         ("UPDATE releases SET counted = reporters, document = CAST(replace(CAST(document AS TEXT),"
          " '\"reporters\":4', '\"reporters\":3') AS BLOB)", "fewer than 4"),
         ("DELETE FROM releases", "can't be read"),
+        ("UPDATE arms SET until = 1 WHERE name = 'b'", "an arm is played that was not on offer"),
     ],
 )  # fmt: skip
 def test_doctor_finds_what_was_tampered_with(

@@ -82,6 +82,14 @@ class AsyncClient:
             moved += (await self.run(part))["left"]
         return moved
 
+    async def add_arm(self, name: str, arm: str) -> dict[str, Any]:
+        """Offer a new arm from the next round on; return the campaign."""
+        return await self.run(calls.add_arm(name, arm))
+
+    async def retire_arm(self, name: str, arm: str) -> None:
+        """Play an arm no more from the next round on, for good."""
+        await self.run(calls.retire_arm(name, arm))
+
     async def open_round(self, name: str, number: int, *, wait: float = 10.0) -> Round:
         """Ask for the next round and wait until it is open."""
         return await self.run(calls.open_round(name, number, wait))

@@ -136,6 +136,16 @@ def move(name: str, join: Sequence[str], leave: Sequence[str]) -> Call[dict[str,
     return Call("POST", f"{_campaign(name)}/users", _json, body)
 
 
+def add_arm(name: str, arm: str) -> Call[dict[str, Any]]:
+    """Offer a new arm."""
+    return Call("PUT", _arm(name, arm), _json)
+
+
+def retire_arm(name: str, arm: str) -> Call[None]:
+    """Retire an arm."""
+    return Call("DELETE", _arm(name, arm), lambda r: None)
+
+
 def open_round(name: str, number: int, wait: float) -> Call[Round]:
     """Open the next round."""
     return Call("PUT", _round(name, number), _as(Round), params={"wait": wait}, seconds=wait)
@@ -202,14 +212,22 @@ def sync(progress: Mapping[str, tuple[int, int]], wait: float) -> Call[list[Work
     return Call("POST", "/v1/learner/sync", lambda r: _as(Works)(r).work, body, seconds=wait)
 
 
-def seats(name: str, n_seats: int) -> Call[NDArray[np.bool_]]:
-    """Read which seats hold an active user."""
-    return Call("GET", f"{_campaign(name)}/seats", _bits(n_seats))
+def eligible(
+    name: str, number: int, n_seats: int, n_arms: int
+) -> Call[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+    """Read who may play what in a round: seats that hold an active user, and arms on offer."""
+
+    def read(response: httpx.Response) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        end = (n_seats + 7) // 8
+        return _bits(response.content[:end], n_seats), _bits(response.content[end:], n_arms)
+
+    return Call("GET", f"{_round(name, number)}/eligible", read)
 
 
 def counted(name: str, number: int, n_seats: int) -> Call[NDArray[np.bool_]]:
     """Read which seats are part of a released total."""
-    return Call("GET", f"{_round(name, number)}/counted", _bits(n_seats))
+    path = f"{_round(name, number)}/counted"
+    return Call("GET", path, lambda r: _bits(r.content, n_seats))
 
 
 def freeze(
@@ -237,6 +255,10 @@ def _campaign(name: str) -> str:
     return f"/v1/campaigns/{quote(name, safe='')}"
 
 
+def _arm(name: str, arm: str) -> str:
+    return f"{_campaign(name)}/arms/{quote(arm, safe='')}"
+
+
 def _round(name: str, number: int) -> str:
     return f"{_campaign(name)}/rounds/{number}"
 
@@ -249,9 +271,5 @@ def _as(kind: type[S]) -> Callable[[httpx.Response], S]:
     return lambda response: msgspec.json.decode(response.content, type=kind)
 
 
-def _bits(n_seats: int) -> Callable[[httpx.Response], NDArray[np.bool_]]:
-    def read(response: httpx.Response) -> NDArray[np.bool_]:
-        packed = np.frombuffer(response.content, np.uint8)
-        return np.unpackbits(packed, count=n_seats).astype(bool)
-
-    return read
+def _bits(packed: bytes, count: int) -> NDArray[np.bool_]:
+    return np.unpackbits(np.frombuffer(packed, np.uint8), count=count).astype(bool)

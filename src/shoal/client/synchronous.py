@@ -82,6 +82,14 @@ class Client:
             moved += (self.run(part))["left"]
         return moved
 
+    def add_arm(self, name: str, arm: str) -> dict[str, Any]:
+        """Offer a new arm from the next round on; return the campaign."""
+        return self.run(calls.add_arm(name, arm))
+
+    def retire_arm(self, name: str, arm: str) -> None:
+        """Play an arm no more from the next round on, for good."""
+        self.run(calls.retire_arm(name, arm))
+
     def open_round(self, name: str, number: int, *, wait: float = 10.0) -> Round:
         """Ask for the next round and wait until it is open."""
         return self.run(calls.open_round(name, number, wait))

@@ -83,21 +83,29 @@ class Shoal(Policy):
         problem = self.problem
         given = checked_eligible(problem, eligible)
         by_shard = given.reshape(problem.n_shards, problem.shard_size, problem.n_arms)
-        self._allowed = np.ascontiguousarray(by_shard.transpose(0, 2, 1))
+        allowed = np.ascontiguousarray(by_shard.transpose(0, 2, 1))
+        moved = (allowed != self._allowed).any(axis=1)
+        self._allowed = allowed
+        if moved.any():  # not every user is looked at in every round
+            _look_again(
+                self.posterior.belief(), self._all_prices(), allowed, moved, self._rounds_ahead()
+            )
 
     def _choose(self) -> Choice:
         problem = self.problem
         arms = np.empty(problem.n_users, np.int32)
         groups = np.empty(problem.n_users, np.int32)
-        prices = Prices(
-            self._favourites, self._losses, self._gaps, self._rivals, self._prices, self._doubts
-        )
         memory = Memory(self._teams, self._merits, self._pauses)
         _choose_all(
-            self.posterior.belief(), prices, memory, self._allowed, problem.min_group_size,
-            self._rounds_ahead(), self.rounds, self.rng, arms, groups,
+            self.posterior.belief(), self._all_prices(), memory, self._allowed,
+            problem.min_group_size, self._rounds_ahead(), self.rounds, self.rng, arms, groups,
         )  # fmt: skip
         return arms, groups, 1
+
+    def _all_prices(self) -> Prices:
+        return Prices(
+            self._favourites, self._losses, self._gaps, self._rivals, self._prices, self._doubts
+        )
 
     def _rounds_ahead(self) -> float:
         """Return the rounds for which a lesson is worth having."""
@@ -126,19 +134,39 @@ def _choose_all(
 ) -> None:
     n_shards, _, size = beliefs.means.shape
     for s in range(n_shards):
-        belief = Belief(
-            beliefs.means[s], beliefs.covariances[s], beliefs.noise[s], beliefs.tallies[s]
-        )
-        own = Prices(
-            prices.favourites[s], prices.losses[s], prices.gaps[s], prices.rivals[s],
-            prices.prices[s], prices.doubts[s],
-        )  # fmt: skip
+        belief, own = _shard_of(beliefs, prices, s)
         kept = Memory(memory.teams[s], memory.merits[s], memory.pauses[s])
         first, end = s * size, (s + 1) * size
         _choose_shard(
             belief, own, kept, allowed[s], min_group_size, left, rounds, rng,
             arms[first:end], groups[first:end], first,
         )  # fmt: skip
+
+
+@njit(cache=True)
+def _shard_of(beliefs: Belief, prices: Prices, s: int) -> tuple[Belief, Prices]:
+    belief = Belief(beliefs.means[s], beliefs.covariances[s], beliefs.noise[s], beliefs.tallies[s])
+    own = Prices(
+        prices.favourites[s], prices.losses[s], prices.gaps[s], prices.rivals[s],
+        prices.prices[s], prices.doubts[s],
+    )  # fmt: skip
+    return belief, own
+
+
+@njit(cache=True)
+def _look_again(
+    beliefs: Belief,
+    prices: Prices,
+    allowed: NDArray[np.bool_],
+    moved: NDArray[np.bool_],
+    left: float,
+) -> None:
+    """Reckon anew for the users who ``moved`` (n_shards, n_users): their arms have changed."""
+    for s in range(len(moved)):
+        belief, own = _shard_of(beliefs, prices, s)
+        for user in range(moved.shape[1]):
+            if moved[s, user]:
+                look(belief, own, allowed[s], user, left)
 
 
 @njit(cache=True)

@@ -2,14 +2,16 @@
 
 C is part of it, so C is never lowered (threat 22). A campaign has a fixed number of seats, which
 is the policy's ``n_users``; a user who joins takes the next free seat and keeps it for good, so
-that what was learnt in a seat is always about one person.
+that what was learnt in a seat is always about one person. It has a fixed number of slots for arms
+in the same way, which is the policy's ``n_arms``: arms may be added to free slots and retired.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from shoal.errors import InvalidInputError, ShoalError
@@ -22,9 +24,19 @@ DEFAULT_POLICY = "explore-then-commit"
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 USER = r"^[A-Za-z0-9._~@:+=-]{1,128}$"
+WORD = r"^[^\x00-\x1f\x7f]{1,64}$"
 MOST_SEATS = 10_000_000
+MOST_ARMS = 1000
 
-Word = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,64}$")]
+Word = Annotated[str, StringConstraints(pattern=WORD)]
+
+
+@runtime_checkable
+class Flexible(Protocol):
+    """A policy that can be told who may play what; any other plans for all seats and arms."""
+
+    def allow(self, eligible: ArrayLike) -> None:
+        """Set which arms each user may play from now on, (n_users, n_arms)."""
 
 
 class Frozen(BaseModel):
@@ -50,7 +62,10 @@ class Schedule(Frozen):
 class Campaign(Frozen):
     """The definition of a campaign."""
 
-    arms: list[Word] = Field(min_length=1, max_length=1000, description="Names of the arms.")
+    arms: list[Word] = Field(min_length=1, max_length=MOST_ARMS, description="Names of the arms.")
+    arm_slots: int | None = Field(
+        default=None, ge=1, le=MOST_ARMS, description="Most arms over the whole campaign."
+    )
     min_group_size: int = Field(ge=1, le=MOST_SEATS, description="C: least users behind a total.")
     seats: int = Field(ge=1, le=MOST_SEATS, description="Most users over the whole campaign.")
     colluders: int = Field(
@@ -67,6 +82,8 @@ class Campaign(Frozen):
     def _whole(self) -> Campaign:
         if len(set(self.arms)) != len(self.arms):
             raise ValueError("arms must have different names")
+        if self.n_arms < len(self.arms):
+            raise ValueError("arm_slots must be at least the number of arms")
         if self.least > self.seats:
             raise ValueError("min_group_size + colluders must be at most seats")
         return self
@@ -76,9 +93,14 @@ class Campaign(Frozen):
         """Return the least reporters behind any total: C and the assumed colluders."""
         return self.min_group_size + self.colluders
 
+    @property
+    def n_arms(self) -> int:
+        """Return the number of slots for arms."""
+        return self.arm_slots or len(self.arms)
+
     def problem(self) -> Problem:
-        """Return the problem that the policy plays: one user per seat."""
-        return Problem(self.seats, len(self.arms), self.least, self.horizon)
+        """Return the problem that the policy plays: one user per seat, one arm per slot."""
+        return Problem(self.seats, self.n_arms, self.least, self.horizon)
 
     def make_policy(self) -> Policy:
         """Make the policy, or refuse a name, an option or a size that it can't work with."""
@@ -88,6 +110,12 @@ class Campaign(Frozen):
         options: dict[str, Any] = dict(self.options)
         rng = np.random.default_rng(self.seed)
         try:
-            return make_policy(self.policy, self.problem(), rng=rng, options=options)
+            policy = make_policy(self.policy, self.problem(), rng=rng, options=options)
         except TypeError as error:
             raise ShoalError(f"options must fit the policy {self.policy!r}.") from error
+        if self.n_arms > len(self.arms) and not isinstance(policy, Flexible):
+            raise InvalidInputError(
+                f"arm_slots must be the number of arms for {self.policy!r}, whose arms are fixed; "
+                f"got {self.n_arms}."
+            )
+        return policy

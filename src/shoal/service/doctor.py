@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from shoal.errors import InvalidInputError
 from shoal.model import Plan
-from shoal.service.aggregator import campaigns, release, rounds
+from shoal.service.aggregator import arms, campaigns, release, rounds
 from shoal.service.aggregator.rounds import RELEASED
 from shoal.service.campaign import Campaign
 from shoal.service.clock import system_clock
@@ -115,6 +115,9 @@ def _round(connection: Connection, name: str, number: int, campaign: Campaign) -
         Plan(np.maximum(plan.arms, 0), plan.groups, problem=campaign.problem())
     except InvalidInputError as error:
         return [f"round {number}: {error}"]
+    offered = arms.offered(arms.load(connection, name), number, campaign.n_arms)
+    if not offered[plan.arms[plan.arms >= 0]].all():
+        return [f"round {number}: an arm is played that was not on offer"]
     if found.state != RELEASED:
         return []
     try:

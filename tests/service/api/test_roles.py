@@ -21,13 +21,15 @@ WHO_MAY: dict[tuple[str, str], set[str]] = {
     ("PUT", CAMPAIGN): {"operator"},
     ("GET", CAMPAIGN): ALL,
     ("POST", f"{CAMPAIGN}/users"): {"operator"},
-    ("GET", f"{CAMPAIGN}/seats"): {"learner"},
+    ("PUT", f"{CAMPAIGN}/arms/{{arm}}"): {"operator"},
+    ("DELETE", f"{CAMPAIGN}/arms/{{arm}}"): {"operator"},
     ("GET", f"{CAMPAIGN}/assignments"): {"app"},
     ("GET", f"{CAMPAIGN}/assignments/{{user}}"): {"app"},
     ("PUT", ROUND): {"operator"},
     ("GET", ROUND): ALL,
     ("POST", f"{ROUND}/close"): {"operator"},
     ("POST", f"{ROUND}/reports"): {"app"},
+    ("GET", f"{ROUND}/eligible"): {"learner"},
     ("PUT", f"{ROUND}/plan"): {"learner"},
     ("GET", f"{ROUND}/release"): {"analyst", "learner"},
     ("GET", f"{ROUND}/counted"): {"learner"},
@@ -39,7 +41,7 @@ MAKERS = {"/v1/tokens/{name}": {"role": "app"}, "/v1/learner/sync": {"campaigns"
 
 def call(live: Live, method: str, path: str, token: str | None) -> httpx.Response:
     headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
-    address = path.format(name="nothing", number=1, user="nobody")
+    address = path.format(name="nothing", number=1, user="nobody", arm="none")
     body = MAKERS.get(path) if method in ("PUT", "POST") else None
     return httpx.request(method, live.url + address, headers=headers, json=body, timeout=20)
 

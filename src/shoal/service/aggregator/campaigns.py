@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, insert, select, update
 
+from shoal.service.aggregator import arms
 from shoal.service.campaign import Campaign
 from shoal.service.problems import CAMPAIGN_EXISTS, CAMPAIGN_FULL, UNKNOWN_CAMPAIGN, ProblemError
 from shoal.service.store import aggregator as store
@@ -31,27 +32,29 @@ class Roster:
 
 def create(connection: Connection, name: str, campaign: Campaign, *, now: int) -> bool:
     """Store a campaign; return False where the same one is there already."""
-    definition = campaign.model_dump_json()
     known = connection.scalar(
         select(store.campaigns.c.definition).where(store.campaigns.c.name == name)
     )
     if known is not None:
-        if known != definition:
+        if Campaign.model_validate_json(known) != campaign:
             raise ProblemError(CAMPAIGN_EXISTS)
         return False
+    definition = campaign.model_dump_json()
     row = {"name": name, "definition": definition, "roster": 0, "created_at": now}
     connection.execute(insert(store.campaigns).values(row))
+    arms.insert_arms(connection, name, campaign.arms, first=0, since=1)
     return True
 
 
 def load(connection: Connection, name: str) -> Campaign:
-    """Return a campaign, or refuse the name."""
+    """Return a campaign with all arms that it has ever had, or refuse the name."""
     definition = connection.scalar(
         select(store.campaigns.c.definition).where(store.campaigns.c.name == name)
     )
     if definition is None:
         raise ProblemError(UNKNOWN_CAMPAIGN)
-    return Campaign.model_validate_json(definition)
+    names = [arm.name for arm in arms.load(connection, name)]
+    return Campaign.model_validate_json(definition).model_copy(update={"arms": names})
 
 
 def names(connection: Connection) -> list[str]:

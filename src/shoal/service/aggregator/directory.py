@@ -1,10 +1,11 @@
-"""Campaigns and rosters in memory: definitions can't change, and only this process seats users."""
+"""Campaigns and rosters in memory: only this process changes them."""
 
 from __future__ import annotations
 
 import threading
 
-from shoal.service.aggregator import campaigns
+from shoal.service.aggregator import arms, campaigns
+from shoal.service.aggregator.arms import Arm
 from shoal.service.aggregator.campaigns import Roster
 from shoal.service.campaign import Campaign
 from shoal.service.clock import Clock
@@ -27,6 +28,7 @@ class Directory:
         self._clock = clock
         self.lock = threading.RLock()
         self._campaigns: dict[str, Campaign] = {}
+        self._arms: dict[str, list[Arm]] = {}
         self._rosters: dict[str, Roster] = {}
 
     def create(self, name: str, campaign: Campaign) -> bool:
@@ -37,12 +39,43 @@ class Directory:
             return campaigns.create(connection, name, campaign, now=self._clock())
 
     def campaign(self, name: str) -> Campaign:
-        """Return a campaign, or refuse the name."""
+        """Return a campaign with all arms that it has ever had, or refuse the name."""
         found = self._campaigns.get(name)
         if found is None:
-            with self._database.read() as connection:
+            with self.lock, self._database.read() as connection:
                 found = self._campaigns[name] = campaigns.load(connection, name)
         return found
+
+    def arms(self, name: str) -> list[Arm]:
+        """Return all arms that a campaign has ever had, by slot."""
+        found = self._arms.get(name)
+        if found is None:
+            self.campaign(name)
+            with self.lock, self._database.read() as connection:
+                found = self._arms[name] = arms.load(connection, name)
+        return found
+
+    def add_arm(self, name: str, arm: str, *, number: int) -> bool:
+        """Offer a new arm from round ``number`` on; return False where it is offered already."""
+        campaign = self.campaign(name)
+        with self.lock:
+            with self._database.write() as connection:
+                new = arms.add(connection, name, campaign, arm, number=number)
+            self._forget_arms(name)
+        return new
+
+    def retire_arm(self, name: str, arm: str, *, number: int) -> bool:
+        """Play an arm no more from round ``number`` on; False where it is retired already."""
+        campaign = self.campaign(name)
+        with self.lock:
+            with self._database.write() as connection:
+                new = arms.retire(connection, name, campaign, arm, number=number)
+            self._forget_arms(name)
+        return new
+
+    def _forget_arms(self, name: str) -> None:
+        self._campaigns.pop(name, None)
+        self._arms.pop(name, None)
 
     def names(self) -> list[str]:
         """Return all campaigns' names."""

@@ -60,8 +60,10 @@ class Frozen:
         """Return the hash by which the plan is frozen."""
         return sha256(self.arms.tobytes() + self.groups.tobytes()).hexdigest()
 
-    def check(self, campaign: Campaign, occupied: NDArray[np.bool_]) -> None:
-        """Refuse a plan that breaks anonymity or counts seats that no active user holds."""
+    def check(
+        self, campaign: Campaign, occupied: NDArray[np.bool_], offered: NDArray[np.bool_]
+    ) -> None:
+        """Refuse a plan that breaks anonymity, counts empty seats or plays arms not on offer."""
         if self.arms.shape != (campaign.seats,) or self.groups.shape != (campaign.seats,):
             raise ProblemError(PLAN_REFUSED)
         if not np.array_equal(self.arms >= 0, occupied):
@@ -72,6 +74,8 @@ class Frozen:
             Plan(np.maximum(self.arms, 0), self.groups, problem=campaign.problem())
         except InvalidInputError:
             raise ProblemError(PLAN_REFUSED) from None
+        if not offered[self.arms[occupied]].all():
+            raise ProblemError(PLAN_REFUSED)
 
 
 _COLUMNS = [
@@ -130,6 +134,7 @@ def freeze(
     plan: Frozen,
     campaign: Campaign,
     occupied: NDArray[np.bool_],
+    offered: NDArray[np.bool_],
     *,
     now: int,
 ) -> bool:
@@ -140,7 +145,7 @@ def freeze(
         return False
     if round_.state != WANTED:
         raise ProblemError(ROUND_NOT_OPEN)
-    plan.check(campaign, occupied)
+    plan.check(campaign, occupied, offered)
     table = store.rounds
     connection.execute(
         update(table)

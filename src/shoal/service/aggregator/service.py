@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from shoal.service.aggregator import release, rounds, witness
+from shoal.service.aggregator.arms import offered
 from shoal.service.aggregator.directory import Directory
 from shoal.service.aggregator.folding import fold
 from shoal.service.aggregator.intake import Batch, Intake
@@ -113,13 +114,39 @@ class Aggregator:
         """Open a wanted round with the learner's plan; False where it is frozen already."""
         campaign = self.directory.campaign(name)
         roster = self.directory.roster(name)
-        # Nobody joins or leaves between the check and the commit.
-        with self._lock, self.directory.lock, self.database.write() as connection:
+        with self._lock, self.directory.lock:  # nobody joins or leaves before the commit
             occupied = roster.occupied(campaign.seats)
-            round_ = rounds.find(connection, name, number, lock=True)
-            new = rounds.freeze(connection, round_, plan, campaign, occupied, now=self.clock())
+            arms = offered(self.directory.arms(name), number, campaign.n_arms)
+            with self.database.write() as connection:
+                round_ = rounds.find(connection, name, number, lock=True)
+                new = rounds.freeze(
+                    connection, round_, plan, campaign, occupied, arms, now=self.clock()
+                )
         self._changed(name)
         return new
+
+    def eligible(self, name: str, number: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return who may play what in a round: seats, (n_seats,), and arms, (n_arms,)."""
+        campaign = self.directory.campaign(name)
+        if self.round(name, number).state == WANTED:
+            occupied = self.directory.roster(name).occupied(campaign.seats)
+        else:
+            occupied = self.plan(name, number)[1].arms >= 0
+        return occupied, offered(self.directory.arms(name), number, campaign.n_arms)
+
+    def add_arm(self, name: str, arm: str) -> bool:
+        """Offer a new arm from the next round on; return False where it is offered already."""
+        with self._lock:  # nobody asks for a round meanwhile
+            return self.directory.add_arm(name, arm, number=self._next(name))
+
+    def retire_arm(self, name: str, arm: str) -> bool:
+        """Play an arm no more from the next round on; False where it is retired already."""
+        with self._lock:
+            return self.directory.retire_arm(name, arm, number=self._next(name))
+
+    def _next(self, name: str) -> int:
+        last = self.latest(name)
+        return last.number + 1 if last else 1
 
     def plan(self, name: str, number: int) -> tuple[int, Frozen]:
         """Return a round's row and its frozen plan."""

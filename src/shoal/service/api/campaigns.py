@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Path, Response
 from pydantic import Field, StringConstraints
 
 from shoal.errors import ShoalError
 from shoal.service.api.access import Name, Service, allow
-from shoal.service.campaign import USER, Campaign, Frozen
+from shoal.service.campaign import USER, WORD, Campaign, Frozen
 from shoal.service.problems import INVALID, ProblemError
 
 router = APIRouter(prefix="/v1/campaigns", tags=["campaigns"])
 
+ArmName = Annotated[str, Path(pattern=WORD, description="Any text of 1 to 64 characters.")]
 Users = Annotated[list[Annotated[str, StringConstraints(pattern=USER)]], Field(max_length=200_000)]
 
 
@@ -23,11 +24,20 @@ class Names(Frozen):
     campaigns: list[str]
 
 
+class ArmState(Frozen):
+    """An arm, the first round that may play it and, once it is retired, the first that may not."""
+
+    name: str
+    since: int
+    until: int | None
+
+
 class CampaignState(Frozen):
-    """A campaign and how far it is."""
+    """A campaign and how far it is; its definition names every arm that it has ever had."""
 
     name: str
     definition: Campaign
+    arms: list[ArmState]
     users: int
     round: int
     state: str
@@ -87,11 +97,34 @@ def move_users(name: Name, movement: Movement, aggregator: Service) -> Moved:
     return Moved(joined=joined, left=left)
 
 
+@router.put(
+    "/{name}/arms/{arm:path}",
+    dependencies=[allow("operator")],
+    status_code=201,
+    responses={200: {"model": CampaignState, "description": "It was there already."}},
+)
+def add_arm(name: Name, arm: ArmName, aggregator: Service, response: Response) -> CampaignState:
+    """Offer a new arm from the next round on; the same again changes nothing (200)."""
+    if not aggregator.add_arm(name, arm):
+        response.status_code = 200
+    return _state(aggregator, name)
+
+
+@router.delete("/{name}/arms/{arm:path}", dependencies=[allow("operator")], status_code=204)
+def retire_arm(name: Name, arm: ArmName, aggregator: Service) -> None:
+    """Play an arm no more from the next round on, for good; a repeat changes nothing."""
+    aggregator.retire_arm(name, arm)
+
+
 def _state(aggregator: Service, name: str) -> CampaignState:
     campaign, last = aggregator.directory.campaign(name), aggregator.latest(name)
     return CampaignState(
         name=name,
         definition=campaign,
+        arms=[
+            ArmState(name=arm.name, since=arm.since, until=arm.until)
+            for arm in aggregator.directory.arms(name)
+        ],
         users=sum(aggregator.directory.roster(name).active),
         round=last.number if last else 0,
         state=last.state if last else "new",

@@ -75,16 +75,18 @@ _BODY: dict[str, Any] = {
     }
 }
 _ANSWER: dict[int | str, dict[str, Any]] = {
-    200: {"description": "A bit per seat, the first one highest.", "content": {BYTES: {}}}
+    200: {"description": "Bits, the first one highest.", "content": {BYTES: {}}}
 }
 
 
-@router.get("/campaigns/{name}/seats", response_class=Response, responses=_ANSWER)
-def read_seats(name: Name, aggregator: Service) -> Response:
-    """Read which seats hold an active user; who sits there stays here."""
-    n_seats = aggregator.directory.campaign(name).seats
-    mask = aggregator.directory.roster(name).occupied(n_seats)
-    return Response(np.packbits(mask).tobytes(), media_type=BYTES)
+@router.get(
+    "/campaigns/{name}/rounds/{number}/eligible", response_class=Response, responses=_ANSWER
+)
+def read_eligible(name: Name, number: Number, aggregator: Service) -> Response:
+    """Read who may play what: a bit per seat, then, from a new byte on, a bit per arm."""
+    occupied, offered = aggregator.eligible(name, number)
+    body = np.packbits(occupied).tobytes() + np.packbits(offered).tobytes()
+    return Response(body, media_type=BYTES)
 
 
 @router.put("/campaigns/{name}/rounds/{number}/plan", status_code=204, openapi_extra=_BODY)
@@ -99,6 +101,6 @@ async def freeze_plan(name: Name, number: Number, request: Request, aggregator: 
 
 @router.get("/campaigns/{name}/rounds/{number}/counted", response_class=Response, responses=_ANSWER)
 def read_counted(name: Name, number: Number, aggregator: Service) -> Response:
-    """Read which seats are part of a released total."""
+    """Read which seats are part of a released total: a bit per seat."""
     mask = aggregator.counted(name, number)
     return Response(np.packbits(mask).tobytes(), media_type=BYTES)

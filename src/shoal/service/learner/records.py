@@ -16,16 +16,20 @@ class Records:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def load(self) -> dict[str, Run]:
-        """Return every run as it was last kept."""
-        found: dict[str, Run] = {}
+    def names(self) -> list[str]:
+        """Return the campaigns that there are runs of."""
         with self._database.read() as connection:
-            for row in connection.execute(select(runs, policies.c.state).outerjoin(policies)):
-                run = Run(Campaign.model_validate_json(row.definition))
-                run.restore(row.state, row.feedback)
-                run.planned, run.learnt = row.planned, row.learnt
-                found[row.campaign] = run
-        return found
+            return list(connection.scalars(select(runs.c.campaign)))
+
+    def load(self, name: str) -> Run:
+        """Return a run as it was last kept."""
+        query = select(runs, policies.c.state).outerjoin(policies).where(runs.c.campaign == name)
+        with self._database.read() as connection:
+            row = connection.execute(query).one()
+        run = Run(Campaign.model_validate_json(row.definition))
+        run.restore(row.state, row.feedback)
+        run.planned, run.learnt = row.planned, row.learnt
+        return run
 
     def add(self, name: str, run: Run) -> None:
         """Keep a new run; its policy's first state follows from the definition."""

@@ -1,8 +1,9 @@
 """One campaign as the learner sees it: seats, plans and totals; no user, no reward.
 
-A policy plans for every seat. Where it keeps a plan for several rounds (``repeats``), the same
-plan is frozen round after round, and the totals are gathered until the last. Before a plan is
-frozen, absent seats leave it; a group that is then too small leaves it too.
+A policy that can be told who may play what plans for those alone. Any other plans for every seat:
+before a plan is frozen, absent seats leave it; a group that is then too small leaves it too. Where
+a policy keeps a plan for several rounds (``repeats``), the same plan is frozen round after round,
+and the totals are gathered until the last.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from shoal.client import Total
 from shoal.model import Feedback
 from shoal.model.feedback import merge_plan
-from shoal.service.campaign import Campaign
+from shoal.service.campaign import Campaign, Flexible
 from shoal.service.learner.container import pack, unpack
 
 IntArray = NDArray[np.int32]
@@ -34,18 +35,30 @@ class Run:
     ----------
     planned, learnt : int
         The last round whose plan is frozen, and the last whose release has been taken in.
+    asked : bool
+        Whether the policy has been asked for the plan in play; a restored one has not.
     """
 
     def __init__(self, campaign: Campaign) -> None:
         self.campaign = campaign
         self.planned = 0
         self.learnt = 0
+        self.asked = False
         self.policy = campaign.make_policy()
         self._gathered: dict[str, Any] | None = None  # None at the start of a plan
 
-    def plan(self, occupied: NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
-        """Return each seat's arm and group for the next round; -1 for absent, -1 for none."""
+    def plan(
+        self, occupied: NDArray[np.bool_], offered: NDArray[np.bool_]
+    ) -> tuple[IntArray, IntArray]:
+        """Return each seat's arm and group for the next round; -1 for absent, -1 for none.
+
+        ``occupied`` (n_seats,) seats may play ``offered`` (n_arms,) arms. The same state and the
+        same arguments give the same plan.
+        """
+        if not self.asked and isinstance(self.policy, Flexible):
+            self.policy.allow(occupied[:, None] & offered)
         plan = self.policy.ask()
+        self.asked = True
         groups = np.where(occupied, plan.groups, -1).astype(np.int32)
         sizes = np.bincount(groups[groups >= 0], minlength=plan.n_groups + 1)
         groups[(groups >= 0) & (sizes[groups] < self.campaign.least)] = -1
@@ -81,7 +94,7 @@ class Run:
             plan = merge_plan(plan, into)
         n = plan.n_groups
         self.policy.tell(Feedback(got["totals"][:n], got["released"][:n], got["reported"], plan))
-        self._gathered = None
+        self._gathered, self.asked = None, False
         return True
 
     def policy_state(self) -> bytes:

@@ -1,7 +1,8 @@
 """The learner's loop: say how far it is, wait for work, learn what was released, plan the next.
 
-Everything it does can be repeated: a plan follows from the stored state alone, and a release is
-the same bytes for ever. So after a crash it simply starts again.
+Everything it does can be repeated: a plan follows from the stored state and from who may play what
+in the round, which the aggregator remembers; a release is the same bytes for ever. So after a
+crash it simply starts again, and after a fault it forgets what it has not stored.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import logging
 import threading
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.client import Client, ServiceError, Work, calls
 from shoal.errors import ShoalError
@@ -39,7 +41,7 @@ class Learner:
         self.database = database
         self._client = client
         self._records = Records(database)
-        self.runs = self._records.load()
+        self.runs = {name: self._records.load(name) for name in self._records.names()}
         self.in_touch = False
 
     def work(self, *, wait: float) -> int:
@@ -53,6 +55,7 @@ class Learner:
             except ShoalError as error:
                 log.warning("a campaign waits: %s", _reason(error))
                 self.in_touch = False
+                self._forget(work.campaign)
         return len(found)
 
     def work_until(self, stopped: threading.Event, *, wait: float = 20.0) -> None:
@@ -77,6 +80,11 @@ class Learner:
         elif run.planned < work.round:
             self._note_planned(name, run, work.round)
 
+    def _forget(self, name: str) -> None:
+        """Go back to what is stored."""
+        if self.runs.pop(name, None) is not None:
+            self.runs[name] = self._records.load(name)
+
     def _add(self, name: str) -> Run:
         found = self._client.campaign(name)["definition"]
         run = Run(Campaign.model_validate(found))
@@ -87,6 +95,8 @@ class Learner:
     def _learn(self, name: str, run: Run) -> None:
         number = run.learnt + 1
         try:
+            if not run.asked:
+                run.plan(*self._eligible(name, run, number))
             totals = self._client.release(name, number).totals
         except ServiceError as error:
             if error.name not in _NO_RELEASE:
@@ -99,15 +109,21 @@ class Learner:
         self._records.keep_learnt(name, run, moved_on=moved_on)
 
     def _plan(self, name: str, run: Run, number: int) -> None:
-        occupied = self._client.run(calls.seats(name, run.campaign.seats))
-        arms, groups = run.plan(occupied)
+        arms, groups = run.plan(*self._eligible(name, run, number))
         try:
             self._client.run(calls.freeze(name, number, arms, groups))
         except ServiceError as error:
             if error.name not in _AGAIN:
                 raise
+            self._forget(name)
             return  # users came or went, or the plan was frozen before a crash: look again
         self._note_planned(name, run, number)
+
+    def _eligible(
+        self, name: str, run: Run, number: int
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        seats, arms = run.campaign.seats, run.campaign.n_arms
+        return self._client.run(calls.eligible(name, number, seats, arms))
 
     def _note_planned(self, name: str, run: Run, number: int) -> None:
         run.planned = number

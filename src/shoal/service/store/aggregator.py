@@ -25,6 +25,12 @@ metadata = MetaData()
 # SQLite numbers rows by itself only where the type is exactly INTEGER.
 RowId = BigInteger().with_variant(Integer, "sqlite")
 
+keys = Table(
+    "keys",
+    metadata,
+    Column("fingerprint", LargeBinary, primary_key=True),  # of the key that blinds the sums
+)
+
 tokens = Table(
     "tokens",
     metadata,
@@ -40,6 +46,17 @@ campaigns = Table(
     Column("definition", Text, nullable=False),
     Column("roster", Integer, nullable=False),  # grows with every change of the seats
     Column("created_at", BigInteger, nullable=False),
+)
+
+arms = Table(
+    "arms",
+    metadata,
+    Column("campaign", ForeignKey("campaigns.name"), primary_key=True),
+    Column("slot", Integer, primary_key=True, autoincrement=False),
+    Column("name", Text, nullable=False),
+    Column("since", Integer, nullable=False),  # the first round that may play it
+    Column("until", Integer),  # the first round that may not
+    UniqueConstraint("campaign", "name"),
 )
 
 seats = Table(

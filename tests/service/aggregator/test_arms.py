@@ -1,0 +1,135 @@
+"""Arms that come and go, seen by the aggregator."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+from tests.service.conftest import Stores
+from tests.service.helpers import KEY, TestClock, frozen, report, users
+
+from shoal.service.aggregator import Aggregator
+from shoal.service.aggregator.arms import Arm
+from shoal.service.aggregator.witness import Progress
+from shoal.service.campaign import Campaign
+from shoal.service.problems import ProblemError
+from shoal.service.store import Database
+from shoal.service.store.migrate import upgrade
+
+
+def campaign(**changes: object) -> Campaign:
+    given = {
+        "arms": ["a", "b"], "arm_slots": 3, "min_group_size": 3, "seats": 6, "policy": "shoal",
+    }  # fmt: skip
+    return Campaign.model_validate(given | changes)
+
+
+def begin(aggregator: Aggregator, **changes: object) -> None:
+    aggregator.directory.create("news", campaign(**changes))
+    aggregator.directory.enrol("news", users(6))
+    aggregator.hear({})
+
+
+def refusal(caught: pytest.ExceptionInfo[ProblemError]) -> str:
+    return caught.value.kind.name
+
+
+def test_a_change_counts_from_the_round_after_the_last_one_asked_for(
+    aggregator: Aggregator,
+) -> None:
+    begin(aggregator)
+    aggregator.want("news", 1)
+    assert aggregator.add_arm("news", "c")
+    assert not aggregator.add_arm("news", "c")
+    assert aggregator.retire_arm("news", "b")
+    assert not aggregator.retire_arm("news", "b")
+    assert aggregator.eligible("news", 1)[1].tolist() == [True, True, False]
+    with pytest.raises(ProblemError) as caught:
+        aggregator.freeze("news", 1, frozen([2] * 6, [0] * 6))
+    assert refusal(caught) == "plan-refused"
+    aggregator.freeze("news", 1, frozen([1] * 6, [0] * 6))
+    report(aggregator, dict.fromkeys(users(6), 1.0))
+    document = aggregator.release("news", 1)
+    assert document is not None
+    assert [total.arm for total in document.totals] == ["b"]
+    aggregator.want("news", 2)
+    assert aggregator.eligible("news", 1)[1].tolist() == [True, True, False]
+    assert aggregator.eligible("news", 2)[1].tolist() == [True, False, True]
+    with pytest.raises(ProblemError) as caught:
+        aggregator.freeze("news", 2, frozen([1] * 6, [0] * 6))
+    assert refusal(caught) == "plan-refused"
+    aggregator.hear({"news": Progress(1, 1)})
+    aggregator.freeze("news", 2, frozen([2] * 6, [0] * 6))
+    report(aggregator, dict.fromkeys(users(6), 1.0), number=2)
+    document = aggregator.release("news", 2)
+    assert document is not None
+    assert [total.arm for total in document.totals] == ["c"]
+    assert aggregator.directory.arms("news") == [Arm("a", 1), Arm("b", 1, 2), Arm("c", 2)]
+
+
+def test_who_may_play_what_in_a_frozen_round_stays_as_it_was(aggregator: Aggregator) -> None:
+    begin(aggregator)
+    aggregator.directory.withdraw("news", ["user-5"])
+    aggregator.want("news", 1)
+    aggregator.freeze("news", 1, frozen([0] * 5 + [-1], [0] * 5 + [-1]))
+    before = [mask.tolist() for mask in aggregator.eligible("news", 1)]
+    aggregator.directory.enrol("news", ["user-5"])
+    aggregator.directory.withdraw("news", ["user-0"])
+    aggregator.add_arm("news", "c")
+    assert [mask.tolist() for mask in aggregator.eligible("news", 1)] == before
+    assert before == [[True] * 5 + [False], [True, True, False]]
+
+
+def test_arms_outlast_the_process(stores: Stores) -> None:
+    for expected in (["a", "b"], ["a", "b", "c"]):
+        aggregator = Aggregator(stores.open("aggregator"), key=KEY, clock=TestClock())
+        aggregator.directory.create("news", campaign())
+        assert aggregator.directory.campaign("news").arms == expected
+        aggregator.add_arm("news", "c")
+        assert aggregator.directory.campaign("news").arms == ["a", "b", "c"]
+        aggregator.close()
+
+
+@pytest.mark.parametrize(
+    ("act", "arm", "why"),
+    [
+        ("add", "d", "arms-full"),
+        ("add", "b", "arm-retired"),
+        ("retire", "d", "unknown-arm"),
+        ("retire", "a", "last-arm"),
+    ],
+)
+def test_changes_that_can_not_be_are_refused(
+    sqlite_aggregator: Aggregator, act: str, arm: str, why: str
+) -> None:
+    begin(sqlite_aggregator)
+    sqlite_aggregator.add_arm("news", "c")
+    for gone in ("b", "c"):
+        sqlite_aggregator.retire_arm("news", gone)
+    change = sqlite_aggregator.add_arm if act == "add" else sqlite_aggregator.retire_arm
+    with pytest.raises(ProblemError) as caught:
+        change("news", arm)
+    assert refusal(caught) == why
+
+
+def test_a_policy_that_needs_all_its_arms_keeps_them(sqlite_aggregator: Aggregator) -> None:
+    begin(sqlite_aggregator, policy="random", arm_slots=None)
+    with pytest.raises(ProblemError) as caught:
+        sqlite_aggregator.retire_arm("news", "a")
+    assert refusal(caught) == "arms-fixed"
+
+
+def test_a_campaign_of_the_first_schema_keeps_its_arms_and_its_name(stores: Stores) -> None:
+    database = Database(stores.aggregator)
+    upgrade(database, "aggregator", version="a0001")
+    old = campaign(arms=["x", "y", "z"], arm_slots=None)
+    definition = old.model_dump_json(exclude={"arm_slots"})
+    with database.write() as connection:
+        connection.execute(
+            text("INSERT INTO campaigns VALUES ('news', :definition, 0, 0)"),
+            {"definition": definition},
+        )
+    upgrade(database, "aggregator")
+    aggregator = Aggregator(database, key=KEY)
+    assert not aggregator.directory.create("news", old)
+    assert aggregator.directory.arms("news") == [Arm("x", 1), Arm("y", 1), Arm("z", 1)]
+    aggregator.close()
