@@ -11,7 +11,7 @@ from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.release import Document
 from shoal.service.aggregator.rounds import Frozen
 from shoal.service.aggregator.witness import Progress
-from shoal.service.campaign import Campaign
+from shoal.service.campaign import Campaign, Noise
 
 KEY = bytes(range(32))
 
@@ -50,12 +50,13 @@ def start(
     least: int = 3,
     number: int = 1,
     reward_steps: int = 1000,
+    noise: Noise | None = None,
 ) -> None:
     """Open a round of a campaign whose seats are all taken."""
     n = len(plan.arms)
     campaign = Campaign(
         arms=["a", "b", "c"], min_group_size=least, seats=n, policy="random",
-        reward_steps=reward_steps,
+        reward_steps=reward_steps, noise=noise,
     )  # fmt: skip
     aggregator.directory.create(name, campaign)
     aggregator.directory.enrol(name, users(n))

@@ -16,8 +16,10 @@ from shoal.client import Client
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.tokens import ROLES
 from shoal.service.api.application import create_app
+from shoal.service.api.metrics import Metrics
 from shoal.service.clock import Clock, system_clock
 from shoal.service.learner.service import Learner
+from shoal.service.process import Server
 
 
 @dataclass
@@ -28,6 +30,7 @@ class Live:
     aggregator: Aggregator
     learner: Learner
     tokens: dict[str, str]
+    metrics: Metrics
     clients: list[Client] = field(default_factory=list)
 
     def client(self, role: str, *, patience: float = 5.0) -> Client:
@@ -46,13 +49,18 @@ class Live:
 
 @contextmanager
 def serve(
-    stores: Stores, *, clock: Clock = system_clock, body_seconds: float = 2.0, **limits: int
+    stores: Stores,
+    *,
+    clock: Clock = system_clock,
+    body_seconds: float = 2.0,
+    tick_seconds: float = 3600,
+    **limits: int,
 ) -> Iterator[Live]:
     aggregator = Aggregator(stores.open("aggregator"), key=KEY, clock=clock)
     tokens: dict[str, str] = {role: aggregator.access.issue(role, role) for role in ROLES}
-    app = create_app(aggregator, body_seconds=body_seconds, tick_seconds=3600, **limits)
+    app = create_app(aggregator, body_seconds=body_seconds, tick_seconds=tick_seconds, **limits)
     config = uvicorn.Config(app, port=0, log_config=None, access_log=False)
-    server = uvicorn.Server(config)
+    server = Server(config, stop=aggregator.bell.silence)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     ends = time.monotonic() + 20
@@ -61,7 +69,8 @@ def serve(
     port = server.servers[0].sockets[0].getsockname()[1]
     url = f"http://127.0.0.1:{port}"
     client = Client(url, tokens["learner"], patience=5.0)
-    live = Live(url, aggregator, Learner(stores.open("learner"), client), tokens, [client])
+    learner = Learner(stores.open("learner"), client)
+    live = Live(url, aggregator, learner, tokens, app.state.metrics, [client])
     try:
         yield live
     finally:

@@ -99,7 +99,7 @@ def test_threat_18_logs_metrics_and_answers_never_show_a_reward(
     # The test's own client logs nothing of a body; everything else is the service's.
     logged = (caplog.text + out + err).encode()
     assert found_in(seen + logged, backend="postgresql") == []
-    assert b"shoal_refused_reports" in seen
+    assert b'shoal_refused_reports_total{reason="unknown-user"} 1.0' in seen
     assert "user-" not in metrics
     assert "news" not in metrics
 

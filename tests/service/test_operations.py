@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import json
+import os
 from pathlib import Path
 
 import polars as pl
@@ -18,7 +19,8 @@ from shoal.cli.main import main
 from shoal.client import Client
 from shoal.errors import InvalidInputError
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.blinding import load_key
+from shoal.service.clock import system_clock
+from shoal.service.learner.service import Learner
 from shoal.service.settings import load_settings
 from shoal.service.store import Database
 from shoal.service.store.backup import back_up, restore
@@ -33,7 +35,16 @@ def environment(stores: Stores, folder: Path) -> dict[str, str]:
         "SHOAL_DATA": str(folder),
         "SHOAL_AGGREGATOR_DATABASE": stores.aggregator,
         "SHOAL_LEARNER_DATABASE": stores.learner,
+        "SHOAL_LEARNER_AGGREGATOR": "http://127.0.0.1:9",
+        "SHOAL_AGGREGATOR_MIN_GROUP_SIZE_FLOOR": "4",
     }
+
+
+def put_key(folder: Path, key: bytes = KEY) -> Path:
+    file = folder / "aggregator.key"
+    file.touch(mode=0o600)
+    file.write_bytes(key)
+    return file
 
 
 def played(stores: Stores) -> bytes:
@@ -73,20 +84,71 @@ def test_settings_that_are_not_understood_are_refused(tmp_path: Path, text: str,
         load_settings({}, file=file)
 
 
-def test_the_key_is_made_once_and_only_for_its_owner(tmp_path: Path) -> None:
-    file = tmp_path / "key"
-    key = load_key(file)
-    assert (len(key), load_key(file), file.stat().st_mode & 0o777) == (32, key, 0o600)
-
-
-def test_doctor_finds_nothing_in_a_sound_service(stores: Stores, tmp_path: Path) -> None:
+def test_doctor_finds_nothing_in_a_sound_service(
+    stores: Stores, backend: str, tmp_path: Path
+) -> None:
     played(stores)
-    load_key(tmp_path / "aggregator.key")
+    put_key(tmp_path)
+    before = everything_in(tmp_path)
     done = run("doctor", "--json", **environment(stores, tmp_path))
     assert done.exit_code == 0, done.output
     found = json.loads(done.output)
-    assert [item["fault"] for item in found] == [""] * 9
-    assert "campaign news: 1 rounds are anonymous" in [item["check"] for item in found]
+    assert [item["fault"] for item in found] == [""] * (12 if backend == "sqlite" else 10)
+    told = [item["check"] for item in found]
+    assert "campaign news: 1 rounds are anonymous, with no noise" in told
+    assert everything_in(tmp_path) == before
+
+
+def everything_in(folder: Path) -> dict[str, bytes]:
+    return {str(f): f.read_bytes() if f.is_file() else b"" for f in sorted(folder.rglob("*"))}
+
+
+def test_doctor_makes_nothing_that_is_missing(tmp_path: Path) -> None:
+    data = tmp_path / "nowhere"
+    done = run("doctor", SHOAL_DATA=str(data), SHOAL_LEARNER_AGGREGATOR="http://127.0.0.1:9")
+    assert done.exit_code == 1
+    assert done.output.count("is missing") == 3
+    assert not data.exists()
+    other = run("backup", "learner", str(tmp_path / "copy"), SHOAL_DATA=str(data))
+    assert (other.exit_code, "must not be empty" in other.output) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_doctor_compares_the_learners_clock_with_the_aggregators(
+    sqlite_stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve(sqlite_stores) as live:
+        settings = environment(sqlite_stores, tmp_path) | {"SHOAL_LEARNER_AGGREGATOR": live.url}
+        done = run("doctor", "--role", "learner", **settings)
+        assert "ok    this machine's clock and the aggregator's agree" in done.output
+        monkeypatch.setattr("shoal.service.doctor.system_clock", lambda: system_clock() + 60_000)
+        done = run("doctor", "--role", "learner", **settings)
+        assert "they differ by about" in done.output
+
+
+def test_stores_and_backups_are_for_their_owner_alone(
+    sqlite_stores: Stores, tmp_path: Path
+) -> None:
+    data = tmp_path / "a" / "data"
+    stores = Stores(f"sqlite:///{data}/aggregator.db", f"sqlite:///{data}/learner.db")
+    before = os.umask(0)
+    try:
+        with serve(stores) as live:
+            files = list(data.iterdir())
+            assert len(files) == 6  # two files, with the log and its index
+            assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+            back_up(live.aggregator.database, "aggregator", tmp_path / "copy")
+    finally:
+        os.umask(before)
+    assert data.stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o600
+    database = data / "aggregator.db"
+    database.chmod(0o644)
+    put_key(data)
+    settings = environment(stores, data)
+    assert f"{database} can be read by others" in run("doctor", **settings).output
+    stores.open("aggregator").close()  # as a start does
+    assert database.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize(
@@ -99,13 +161,18 @@ def test_doctor_finds_nothing_in_a_sound_service(stores: Stores, tmp_path: Path)
          " '\"reporters\":4', '\"reporters\":3') AS BLOB)", "fewer than 4"),
         ("DELETE FROM releases", "can't be read"),
         ("UPDATE arms SET until = 1 WHERE name = 'b'", "an arm is played that was not on offer"),
+        ("UPDATE campaigns SET definition = replace(definition, '\"min_group_size\":4',"
+         " '\"min_group_size\":3')", "C is 3, below the floor of 4"),
+        ("INSERT INTO keys VALUES (x'00')", "the store was filled with another key"),
+        ("UPDATE releases SET document = CAST(replace(CAST(document AS TEXT), '\"noise\":null',"
+         " '\"noise\":{\"epsilon\":1,\"scale\":9}') AS BLOB)", "other noise"),
     ],
 )  # fmt: skip
 def test_doctor_finds_what_was_tampered_with(
     sqlite_stores: Stores, tmp_path: Path, damage: str, fault: str
 ) -> None:
     played(sqlite_stores)
-    load_key(tmp_path / "aggregator.key")
+    put_key(tmp_path)
     database = sqlite_stores.open("aggregator")
     with database.write() as connection:
         connection.exec_driver_sql(damage)
@@ -113,7 +180,7 @@ def test_doctor_finds_what_was_tampered_with(
     done = run("doctor", **environment(sqlite_stores, tmp_path))
     assert done.exit_code == 1
     assert fault in done.output
-    assert "9 checks, 1 fault" in done.output
+    assert "12 checks, 1 fault" in done.output
 
 
 def test_doctor_finds_a_key_that_is_missing_or_open_to_others(
@@ -121,8 +188,7 @@ def test_doctor_finds_a_key_that_is_missing_or_open_to_others(
 ) -> None:
     played(sqlite_stores)
     assert "is missing" in run("doctor", **environment(sqlite_stores, tmp_path)).output
-    load_key(tmp_path / "aggregator.key")
-    (tmp_path / "aggregator.key").chmod(0o644)
+    put_key(tmp_path).chmod(0o644)
     assert "read by others" in run("doctor", **environment(sqlite_stores, tmp_path)).output
 
 
@@ -164,6 +230,34 @@ def test_a_backup_restores_into_postgresql_and_numbering_goes_on(
     assert len(close(aggregator, number=2).totals) == 3
     assert read(aggregator.released("news", 1)).round == 1
     aggregator.close()
+
+
+def test_a_learner_goes_on_from_a_restored_store(stores: Stores, tmp_path: Path) -> None:
+    definition = {"arms": ["a", "b"], "min_group_size": 4, "seats": 12, "policy": "shoal"}
+    with serve(stores) as live:
+        operator, app = live.client("operator"), live.client("app")
+        operator.create_campaign("news", **definition)
+        operator.enrol("news", users(12))
+        for number in (1, 2):
+            operator.open_round("news", number, wait=0)
+            live.work()
+            app.report("news", number, dict.fromkeys(users(12), 0.5))
+            operator.close_round("news", number)
+            live.work()
+        before = live.learner.runs["news"]
+        database = live.learner.database
+        back_up(database, "learner", tmp_path / "copy")
+        with database.write() as connection:
+            for table in ("policies", "runs", "alembic_version"):
+                connection.exec_driver_sql(f"DROP TABLE {table}")
+        restore(database, "learner", tmp_path / "copy")
+        live.learner = Learner(database, live.learner._client)
+        after = live.learner.runs["news"]
+        assert (after.planned, after.learnt, after.reading) == (2, 2, 2)
+        assert (after.policy_state() == before.policy_state()) is True
+        operator.open_round("news", 3, wait=0)
+        live.work()
+        assert operator.round("news", 3).state == "open"
 
 
 def test_backup_and_restore_are_commands(sqlite_stores: Stores, tmp_path: Path) -> None:

@@ -103,8 +103,17 @@ def test_one_command_serves_both_roles_and_ends_with_all_its_children(
         for pid in children:  # each role is told its own settings only
             known = Path(f"/proc/{pid}/environ").read_bytes()
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
-            hidden = b"SHOAL_LEARNER_DATABASE" if b"aggregator" in command else b"SHOAL_AGGREGATOR_"
-            assert hidden not in known
+            names = {n.split(b"=")[0] for n in known.split(b"\0") if n.startswith(b"SHOAL_")}
+            if command.rstrip(b"\0").endswith(b"learner"):
+                hidden, other = "aggregator", b"SHOAL_AGGREGATOR_"
+            else:
+                hidden, other = "learner", b"SHOAL_LEARNER_"
+                names.discard(b"SHOAL_LEARNER_TOKEN")
+            assert not any(name.startswith(other) for name in names)
+            assert not names & {b"SHOAL_DATA", b"SHOAL_CONFIG"}
+            store = getattr(sqlite_stores, hidden).removeprefix("sqlite:///")
+            for secret in (store, f"{hidden}.db", f"{hidden}.key"):
+                assert secret.encode() not in known + command
         os.kill(tree.process.pid, signal.SIGKILL)
         tree.process.wait()
         ends = time.monotonic() + 20

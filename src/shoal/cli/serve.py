@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -27,6 +27,15 @@ data_option = click.option(
 )
 
 
+class Given(NamedTuple):
+    """What was given to ``serve`` before a role."""
+
+    config: Path | None
+    data: Path | None
+    new_tokens: bool
+    abandon_open_rounds: bool
+
+
 def read_settings(config: Path | None, data: Path | None) -> Settings:
     """Read the settings that the command line and the environment give."""
     need_service()
@@ -42,39 +51,54 @@ def read_settings(config: Path | None, data: Path | None) -> Settings:
 @config_option
 @data_option
 @click.option("--new-tokens", is_flag=True, help="Replace the tokens of all roles and print them.")
+@click.option(
+    "--abandon-open-rounds",
+    is_flag=True,
+    help="Where the key is lost: give up the open rounds, whose sums can't be read.",
+)
 @click.pass_context
-def command(ctx: click.Context, config: Path | None, data: Path | None, new_tokens: bool) -> None:
+def command(
+    ctx: click.Context,
+    config: Path | None,
+    data: Path | None,
+    new_tokens: bool,
+    abandon_open_rounds: bool,
+) -> None:
     """Run the service until it is told to stop.
 
     Without a role, one process tree runs both on this machine. The first start prints a token
     for each role, once.
     """
-    ctx.obj = (config, data, new_tokens)
+    ctx.obj = Given(config, data, new_tokens, abandon_open_rounds)
     if ctx.invoked_subcommand is None:
         settings = read_settings(config, data)
         from shoal.service.supervisor import run_both
 
-        environment = {"SHOAL_DATA": str(settings.data)}
-        if config is not None:
-            environment["SHOAL_CONFIG"] = str(config)
-        raise SystemExit(run_both(settings, environment, new_tokens=new_tokens))
+        options = ["--new-tokens"] * new_tokens
+        options += ["--abandon-open-rounds"] * abandon_open_rounds
+        raise SystemExit(run_both(settings, options=options))
 
 
 @command.command()
 @click.pass_obj
-def aggregator(given: tuple[Path | None, Path | None, bool]) -> None:
+def aggregator(given: Given) -> None:
     """Run the aggregator alone."""
-    settings = read_settings(*given[:2])
+    settings = read_settings(given.config, given.data)
     from shoal.service.process import run_aggregator
 
-    run_aggregator(settings, announce=click.echo, new_tokens=given[2])
+    run_aggregator(
+        settings,
+        announce=click.echo,
+        new_tokens=given.new_tokens,
+        abandon_open_rounds=given.abandon_open_rounds,
+    )
 
 
 @command.command()
 @click.pass_obj
-def learner(given: tuple[Path | None, Path | None, bool]) -> None:
+def learner(given: Given) -> None:
     """Run the learner alone; SHOAL_LEARNER_TOKEN is its token."""
-    settings = read_settings(*given[:2])
+    settings = read_settings(given.config, given.data)
     from shoal.service.process import run_learner
 
     run_learner(settings)

@@ -5,10 +5,11 @@ changes nothing. So both clients simply try again, with growing pauses, until th
 """
 
 from shoal.client.asynchronous import AsyncClient
-from shoal.client.calls import Page, Refused, Release, Round, Total, Work
+from shoal.client.calls import Noise, Page, Refused, Release, Round, Total, Work
 from shoal.client.errors import ServiceError
 from shoal.client.synchronous import Client
 
 __all__ = [
-    "AsyncClient", "Client", "Page", "Refused", "Release", "Round", "ServiceError", "Total", "Work",
+    "AsyncClient", "Client", "Noise", "Page", "Refused", "Release", "Round", "ServiceError",
+    "Total", "Work",
 ]  # fmt: skip

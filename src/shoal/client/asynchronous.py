@@ -74,11 +74,14 @@ class AsyncClient:
             moved += (await self.run(part))["joined"]
         return moved
 
-    async def withdraw(self, name: str, users: Sequence[str]) -> int:
-        """Let users leave from the next round on; return how many did."""
+    async def withdraw(self, name: str, users: Sequence[str], *, erase: bool = False) -> int:
+        """Let users leave from the next round on; return how many did.
+
+        With ``erase``, the service forgets their names, also of those who have left before.
+        """
         moved = 0
         for start in range(0, len(users), USERS):
-            part = calls.move(name, [], users[start : start + USERS])
+            part = calls.move(name, [], users[start : start + USERS], erase=erase)
             moved += (await self.run(part))["left"]
         return moved
 

@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.client.errors import ServiceError
+from shoal.errors import InvalidInputError
 
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
 
+MOST_REPORTS = 10_000  # in one request
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
@@ -36,6 +38,13 @@ class Total(msgspec.Struct, frozen=True):
     total: int
 
 
+class Noise(msgspec.Struct, frozen=True):
+    """The noise in a release's totals: discrete Laplace, of this scale in steps of the grid."""
+
+    epsilon: float
+    scale: float
+
+
 class Release(msgspec.Struct, frozen=True):
     """All that is ever said about the rewards of a round."""
 
@@ -44,6 +53,7 @@ class Release(msgspec.Struct, frozen=True):
     totals: list[Total]
     withheld: int
     homogeneous: int
+    noise: Noise | None = None
 
 
 class Work(msgspec.Struct, frozen=True):
@@ -130,9 +140,11 @@ def campaigns() -> Call[list[str]]:
     return Call("GET", "/v1/campaigns", lambda r: list(_json(r)["campaigns"]))
 
 
-def move(name: str, join: Sequence[str], leave: Sequence[str]) -> Call[dict[str, Any]]:
+def move(
+    name: str, join: Sequence[str], leave: Sequence[str], *, erase: bool = False
+) -> Call[dict[str, Any]]:
     """Enrol and withdraw users."""
-    body = msgspec.json.encode({"join": join, "leave": leave})
+    body = msgspec.json.encode({"join": join, "leave": leave, "erase": erase})
     return Call("POST", f"{_campaign(name)}/users", _json, body)
 
 
@@ -205,10 +217,9 @@ def revoke(name: str) -> Call[None]:
     return Call("DELETE", f"/v1/tokens/{quote(name, safe='')}", lambda r: None)
 
 
-def sync(progress: Mapping[str, tuple[int, int]], wait: float) -> Call[list[Work]]:
+def sync(progress: Mapping[str, Mapping[str, int]], wait: float) -> Call[list[Work]]:
     """Tell how far the learner is, and wait for work."""
-    known = {name: {"planned": p, "learnt": q} for name, (p, q) in progress.items()}
-    body = msgspec.json.encode({"campaigns": known, "wait": wait})
+    body = msgspec.json.encode({"campaigns": progress, "wait": wait})
     return Call("POST", "/v1/learner/sync", lambda r: _as(Works)(r).work, body, seconds=wait)
 
 
@@ -247,6 +258,8 @@ def batches(
     >>> batches({"ann": 1.0, "bob": 0.0, "eve": 0.5}, 2)
     [[('ann', 1.0), ('bob', 0.0)], [('eve', 0.5)]]
     """
+    if not 1 <= size <= MOST_REPORTS:
+        raise InvalidInputError(f"batch_size must be between 1 and {MOST_REPORTS}; got {size}.")
     items = list(rewards.items() if isinstance(rewards, Mapping) else rewards)
     return [items[start : start + size] for start in range(0, len(items), size)]
 

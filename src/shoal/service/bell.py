@@ -11,6 +11,7 @@ class Bell:
 
     def __init__(self) -> None:
         self.rings = 0
+        self.silent = False  # for good: nothing is worth waiting for any more
         self._lock = threading.Lock()
         self._waiters: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
 
@@ -22,11 +23,16 @@ class Bell:
         for loop, event in waiters:
             loop.call_soon_threadsafe(event.set)
 
+    def silence(self) -> None:
+        """Wake everyone who waits, and let nobody wait again."""
+        self.silent = True
+        self.ring()
+
     async def wait(self, seen: int, *, seconds: float) -> None:
         """Return at the first ring after the ``seen``-th, or when the time is up."""
         waiter = (asyncio.get_running_loop(), asyncio.Event())
         with self._lock:
-            if self.rings != seen:
+            if self.silent or self.rings != seen:
                 return
             self._waiters.add(waiter)
         try:

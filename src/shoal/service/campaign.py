@@ -59,6 +59,12 @@ class Schedule(Frozen):
         return self
 
 
+class Noise(Frozen):
+    """Noise on every released total."""
+
+    epsilon: float = Field(ge=0.001, le=100, description="Of each round; rounds add up.")
+
+
 class Campaign(Frozen):
     """The definition of a campaign."""
 
@@ -77,6 +83,7 @@ class Campaign(Frozen):
     options: dict[str, bool | int | float | str] = Field(default_factory=dict, max_length=50)
     seed: int = Field(default=0, ge=0, le=2**63 - 1)
     schedule: Schedule | None = None
+    noise: Noise | None = None
 
     @model_validator(mode="after")
     def _whole(self) -> Campaign:
@@ -118,4 +125,5 @@ class Campaign(Frozen):
                 f"arm_slots must be the number of arms for {self.policy!r}, whose arms are fixed; "
                 f"got {self.n_arms}."
             )
+        policy.bounded = self.noise is None  # a noisy total may be below 0, or above its reports
         return policy

@@ -1,6 +1,6 @@
 """What ``shoal doctor`` checks: settings, stores, clocks, and every stored plan and release.
 
-It reads the aggregator's store as its operator, and changes nothing.
+It reads the stores as their operator, and changes nothing: what is missing stays missing.
 """
 
 from __future__ import annotations
@@ -8,15 +8,19 @@ from __future__ import annotations
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from pathlib import Path
 
+import httpx
 import msgspec
 import numpy as np
 from sqlalchemy import Connection, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from shoal.errors import InvalidInputError
+from shoal.errors import InvalidInputError, ShoalError
 from shoal.model import Plan
 from shoal.service.aggregator import arms, campaigns, release, rounds
+from shoal.service.aggregator.blinding import fits, read_key
 from shoal.service.aggregator.rounds import RELEASED
 from shoal.service.campaign import Campaign
 from shoal.service.clock import system_clock
@@ -41,10 +45,12 @@ def examine(settings: Settings, role: Role) -> Iterator[Finding]:
     if role == "aggregator":
         yield from _key(settings)
         yield from _floor(settings)
+    else:
+        yield from _clocks(settings)
     url = settings.aggregator_database if role == "aggregator" else settings.learner_database
-    database = Database(url)
+    database = Database(url, read_only=True)
     try:
-        yield from _store(database, role)
+        yield from _store(database, role, settings)
     finally:
         database.close()
 
@@ -53,10 +59,8 @@ def _key(settings: Settings) -> Iterator[Finding]:
     check = "the key is there and nobody else can read it"
     if not settings.key_file.is_file():
         yield Finding(check, f"{settings.key_file} is missing")
-    elif settings.key_file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        yield Finding(check, f"{settings.key_file} can be read by others")
     else:
-        yield Finding(check)
+        yield Finding(check, _open_to_others([settings.key_file]))
 
 
 def _floor(settings: Settings) -> Iterator[Finding]:
@@ -65,8 +69,30 @@ def _floor(settings: Settings) -> Iterator[Finding]:
     yield Finding("the floor for C is at least 2", fault)
 
 
-def _store(database: Database, role: Role) -> Iterator[Finding]:
+def _open_to_others(files: list[Path]) -> str:
+    exposed = [f for f in files if f.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)]
+    return f"{exposed[0]} can be read by others" if exposed else ""
+
+
+def _clocks(settings: Settings) -> Iterator[Finding]:
+    """Compare with the aggregator's clock, which its answers carry to the second."""
+    check = "this machine's clock and the aggregator's agree"
+    try:
+        answer = httpx.get(f"{settings.learner.aggregator}/health", timeout=5.0)
+        told = parsedate_to_datetime(answer.headers["date"]).timestamp()
+    except (httpx.HTTPError, httpx.InvalidURL, KeyError, ValueError):
+        return  # it is not running, or not reached from here: there is nothing to compare with
+    skew = abs(round(1000 * told) + 500 - system_clock())
+    yield Finding(check, "" if skew <= MOST_SKEW else f"they differ by about {skew} ms")
+
+
+def _store(database: Database, role: Role, settings: Settings) -> Iterator[Finding]:
     check = f"the {role}'s store answers"
+    if not database.exists():
+        yield Finding(check, f"{database.file} is missing")
+        return
+    if database.file is not None:
+        yield Finding(f"nobody else can read the {role}'s store", _open_to_others(database.files()))
     if not database.alive():
         yield Finding(check, "the database can't be reached")
         return
@@ -76,7 +102,19 @@ def _store(database: Database, role: Role) -> Iterator[Finding]:
     yield Finding(f"the {role}'s schema is up to date", fault)
     yield _clock(database)
     if role == "aggregator" and not fault:
-        yield from _campaigns(database)
+        with database.read() as connection:
+            yield _fit(connection, settings)
+            yield from _campaigns(connection, settings.aggregator.min_group_size_floor)
+
+
+def _fit(connection: Connection, settings: Settings) -> Finding:
+    check = "the key is the store's"
+    try:
+        key = read_key(settings.key_file)
+    except ShoalError as error:
+        return Finding(check, str(error))
+    fault = "" if key is None or fits(connection, key) else "the store was filled with another key"
+    return Finding(check, fault)
 
 
 def _clock(database: Database) -> Finding:
@@ -90,18 +128,22 @@ def _clock(database: Database) -> Finding:
     return Finding("this machine's clock and the database's agree", fault)
 
 
-def _campaigns(database: Database) -> Iterator[Finding]:
-    with database.read() as connection:
-        for name in campaigns.names(connection):
-            campaign = campaigns.load(connection, name)
-            n_rounds, faults = 0, list[str]()
-            table = store.rounds
-            query = select(table.c.number).where(table.c.campaign == name).order_by("number")
-            for number in connection.scalars(query).all():
-                n_rounds += 1
-                faults += _round(connection, name, number, campaign)
-            check = f"campaign {name}: {n_rounds} rounds are anonymous"
-            yield Finding(check, "; ".join(faults[:3]))
+def _campaigns(connection: Connection, floor: int) -> Iterator[Finding]:
+    for name in campaigns.names(connection):
+        campaign = campaigns.load(connection, name)
+        n_rounds, faults = 0, list[str]()
+        if campaign.min_group_size < floor:
+            faults.append(f"C is {campaign.min_group_size}, below the floor of {floor}")
+        table = store.rounds
+        query = select(table.c.number).where(table.c.campaign == name).order_by("number")
+        for number in connection.scalars(query).all():
+            n_rounds += 1
+            faults += _round(connection, name, number, campaign)
+        noise = (
+            f"noise of epsilon {campaign.noise.epsilon:g} a round" if campaign.noise else "no noise"
+        )
+        check = f"campaign {name}: {n_rounds} rounds are anonymous, with {noise}"
+        yield Finding(check, "; ".join(faults[:3]))
 
 
 def _round(connection: Connection, name: str, number: int, campaign: Campaign) -> list[str]:
@@ -146,5 +188,9 @@ def _totals(
             yield "a total whose reporters are not those on record"
         if {campaign.arms[arm] for arm in plan.arms[members]} != {total.arm}:
             yield "a total over two arms"
-        if not 0 <= total.total <= total.reporters * campaign.reward_steps:
+        possible = 0 <= total.total <= total.reporters * campaign.reward_steps
+        if campaign.noise is None and not possible:
             yield "a total that no rewards could have"
+    told = document.noise.epsilon if document.noise else None
+    if told != (campaign.noise.epsilon if campaign.noise else None):
+        yield "a release with other noise than the campaign's"

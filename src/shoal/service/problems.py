@@ -1,6 +1,7 @@
 """Everything the service refuses, as RFC 9457 problems with stable types and constant texts.
 
-A problem never carries a value that was sent: one of them might be a reward.
+A problem never carries a value from a report: it might be a reward. The one that refuses a campaign
+may quote the definition that its operator sent.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Kind:
 
 
 class ProblemError(ShoalError):
-    """A refusal of the given kind; ``detail`` names fields and rules, never values."""
+    """A refusal of the given kind; ``detail`` names fields and rules, never a report's values."""
 
     def __init__(self, kind: Kind, detail: str = "") -> None:
         super().__init__(f"{kind.title} {detail}".strip())
@@ -46,7 +47,6 @@ FAULT = Kind("internal-error", 500, "The service failed; the request may be repe
 
 UNKNOWN_CAMPAIGN = Kind("unknown-campaign", 404, "There is no such campaign.")
 UNKNOWN_ROUND = Kind("unknown-round", 404, "There is no such round.")
-UNKNOWN_TOKEN = Kind("unknown-token", 404, "There is no such token.")
 UNKNOWN_USER = Kind("unknown-user", 404, "The user has no part in this round.")
 UNKNOWN_ARM = Kind("unknown-arm", 404, "The campaign has no such arm.")
 ARM_RETIRED = Kind("arm-retired", 409, "The arm was retired for good.")

@@ -8,12 +8,16 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from socket import socket
 from typing import IO, TYPE_CHECKING
 
 import uvicorn
 from fastapi import FastAPI
 
 from shoal.errors import InvalidInputError, ShoalError
+from shoal.service.clock import system_clock
 from shoal.service.settings import Settings
 from shoal.service.store import Database
 from shoal.service.store.migrate import Role, upgrade
@@ -32,33 +36,43 @@ def open_store(url: str, role: Role) -> Database:
 
 
 def run_aggregator(
-    settings: Settings, *, announce: Callable[[str], None], new_tokens: bool = False
+    settings: Settings,
+    *,
+    announce: Callable[[str], None],
+    new_tokens: bool = False,
+    abandon_open_rounds: bool = False,
 ) -> None:
     """Serve the aggregator; its first start makes one token per role and announces them."""
     from shoal.service.aggregator import Aggregator
-    from shoal.service.aggregator.blinding import load_key
+    from shoal.service.aggregator.blinding import claim_key
     from shoal.service.api.application import create_app
 
     part = settings.aggregator
-    settings.key_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    key = load_key(settings.key_file)
-    with settings.key_file.open("rb") as alone:  # held until the process ends
-        _hold(alone)
-        database = open_store(settings.aggregator_database, "aggregator")
+    held = _hold(settings.key_file)
+    database = open_store(settings.aggregator_database, "aggregator")
+    key = claim_key(
+        database, settings.key_file, now=system_clock(), abandon_open_rounds=abandon_open_rounds
+    )
+    with held or _hold(settings.key_file) or nullcontext():  # until the process ends
         aggregator = Aggregator(database, key=key, floor=part.min_group_size_floor)
         _announce_tokens(aggregator.access, settings, announce, new=new_tokens)
         app = create_app(
             aggregator, max_body_bytes=part.max_body_bytes, body_seconds=part.body_seconds
         )
-        _serve(app, part.host, part.port)
+        _serve(app, part.host, part.port, stop=aggregator.bell.silence)
 
 
-def _hold(file: IO[bytes]) -> None:
+def _hold(key_file: Path) -> IO[bytes] | None:
     """Refuse to be the second process on a store: each would trust its own memory."""
+    if not key_file.is_file():
+        return None
+    file = key_file.open("rb")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
+        file.close()
         raise ShoalError("another aggregator is running with this key file.") from None
+    return file
 
 
 def _announce_tokens(
@@ -87,10 +101,30 @@ def run_learner(settings: Settings) -> None:
         raise InvalidInputError("learner.token must be a learner's token; set SHOAL_LEARNER_TOKEN.")
     database = open_store(settings.learner_database, "learner")
     learner = Learner(database, Client(part.aggregator, part.token, patience=5.0))
-    _serve(create_app(learner), part.host, part.port)
+    stopped = threading.Event()
+    _serve(create_app(learner, stopped), part.host, part.port, stop=stopped.set)
 
 
-def _serve(app: FastAPI, host: str, port: int) -> None:
+class Server(uvicorn.Server):
+    """A server that says when it is about to stop, so that nobody keeps it waiting.
+
+    Parameters
+    ----------
+    stop
+        Lets requests that only wait come to an end.
+    """
+
+    def __init__(self, config: uvicorn.Config, *, stop: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._stop = stop
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        """Take no more requests, and finish those that are there."""
+        self._stop()
+        await super().shutdown(sockets)
+
+
+def _serve(app: FastAPI, host: str, port: int, *, stop: Callable[[], None]) -> None:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )
@@ -100,7 +134,7 @@ def _serve(app: FastAPI, host: str, port: int) -> None:
     )
     if SUPERVISED in os.environ:
         threading.Thread(target=_end_with_parent, daemon=True).start()
-    uvicorn.Server(config).run()
+    Server(config, stop=stop).run()
 
 
 def _end_with_parent() -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from shoal.errors import InvalidInputError, UnknownNameError
 
@@ -61,6 +61,27 @@ class Settings:
     def key_file(self) -> Path:
         """Return the file of the key that blinds sums at rest."""
         return Path(self.aggregator.key_file or self.data / "aggregator.key")
+
+
+def environment_of(settings: Settings, part: Literal["aggregator", "learner"]) -> dict[str, str]:
+    """Return one role's settings as its environment, with nothing about the other's.
+
+    Examples
+    --------
+    >>> environment_of(Settings(), "learner")["SHOAL_LEARNER_DATABASE"]
+    'sqlite:///shoal-data/learner.db'
+    """
+    own: AggregatorSettings | LearnerSettings
+    if part == "aggregator":
+        own = replace(
+            settings.aggregator,
+            database=settings.aggregator_database,
+            key_file=str(settings.key_file),
+        )
+    else:
+        own = replace(settings.learner, database=settings.learner_database)
+    prefix = f"SHOAL_{part.upper()}_"
+    return {prefix + item.name.upper(): str(getattr(own, item.name)) for item in fields(own)}
 
 
 def load_settings(environment: Mapping[str, str], *, file: Path | None = None) -> Settings:

@@ -1,7 +1,8 @@
 """``shoal serve``: one process tree with both roles, each restarted if it dies.
 
-The supervisor opens neither store. The learner's token lives in the environment of two processes
-and changes with every start; the other tokens are printed once, when the store is new.
+The supervisor opens neither store. It reads all settings and tells each role its own, by the
+environment alone. The learner's token is told to both and changes with every start; the other
+tokens are printed once, when the store is new.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import time
 from types import FrameType
 
 from shoal.service.process import SUPERVISED
-from shoal.service.settings import Settings
+from shoal.service.settings import Settings, environment_of
 
 PAUSE = 0.2
 LEAST_LIFE = 1.0  # seconds from one start of a child to the next
@@ -25,14 +26,13 @@ REFUSED = 2  # the exit code of a command whose input is refused
 class Child:
     """One role in a process of its own, whose end of a pipe tells it when to go.
 
-    It gets its own settings only: the learner never learns where the aggregator's store is.
+    It gets its own settings only: the learner is never told where the aggregator's store is.
     """
 
     def __init__(self, role: str, environment: dict[str, str], *options: str) -> None:
         self._command = [sys.executable, "-m", "shoal.cli", "serve"]
         self._role = role
-        other = "SHOAL_LEARNER_" if role == "aggregator" else "SHOAL_AGGREGATOR_"
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith(other)}
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("SHOAL_")}
         self._environment = inherited | environment | {SUPERVISED: "1"}
         self.start(*options)
 
@@ -59,18 +59,14 @@ class Child:
             self.process.wait()
 
 
-def run_both(settings: Settings, environment: dict[str, str], *, new_tokens: bool) -> int:
+def run_both(settings: Settings, *, options: list[str]) -> int:
     """Run both roles until told to stop; return the exit code.
 
-    ``environment`` carries what the roles' settings are read from.
+    ``options`` are for the aggregator's first start.
     """
-    token = f"shoal.learner.{secrets.token_urlsafe(32)}"
+    token = {"SHOAL_LEARNER_TOKEN": f"shoal.learner.{secrets.token_urlsafe(32)}"}
     part = settings.aggregator
-    own = environment | {
-        "SHOAL_LEARNER_TOKEN": token,
-        "SHOAL_LEARNER_AGGREGATOR": f"http://{part.host}:{part.port}",
-    }
-    options = ["--new-tokens"] if new_tokens else []
+    address = {"SHOAL_LEARNER_AGGREGATOR": f"http://{part.host}:{part.port}"}
     going, refused = True, False
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -79,7 +75,10 @@ def run_both(settings: Settings, environment: dict[str, str], *, new_tokens: boo
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
-    children = [Child("aggregator", own, *options), Child("learner", own)]
+    children = [
+        Child("aggregator", environment_of(settings, "aggregator") | token, *options),
+        Child("learner", environment_of(settings, "learner") | token | address),
+    ]
     while going:
         time.sleep(PAUSE)
         for child in children:

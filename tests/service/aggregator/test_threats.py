@@ -13,7 +13,7 @@ from tests.service.helpers import close, even, frozen, report, start, users
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.witness import Progress
-from shoal.service.campaign import Campaign
+from shoal.service.campaign import Campaign, Noise
 from shoal.service.problems import ProblemError
 
 repeatedly = settings(
@@ -171,6 +171,38 @@ def test_threat_09_homogeneous_total(aggregator: Aggregator) -> None:
     assert close(aggregator).homogeneous == 2
 
 
+def test_threat_08_noise_spoils_the_reconstruction_from_as_many_rounds(
+    sqlite_aggregator: Aggregator,
+) -> None:
+    """The same attack on twelve users and forty rounds, with epsilon 0.1 a round."""
+    rng, n, size = np.random.default_rng(8), 12, 4
+    rewards = rng.integers(0, 2, n).astype(float)
+    rows, values = [], []
+    for number in range(1, 41):
+        groups = np.empty(n, int)
+        groups[rng.permutation(n)] = np.arange(n) // size
+        plan = frozen([0] * n, groups.tolist())
+        start(sqlite_aggregator, plan, least=size, number=number, noise=Noise(epsilon=0.1))
+        report(sqlite_aggregator, dict(zip(users(n), rewards, strict=True)), number=number)
+        for total in close(sqlite_aggregator, number=number).totals:
+            rows.append(np.isin(groups, total.parts).astype(float))
+            values.append(total.total / 1000)
+    learnt, *_ = np.linalg.lstsq(np.array(rows), np.array(values), rcond=None)
+    # Noise of 14 rewards on each of 120 totals: all twelve within 0.5 has odds below 1e-6.
+    assert np.abs(learnt - rewards).max() > 0.5
+
+
+def test_threat_09_noise_hides_a_homogeneous_total(aggregator: Aggregator) -> None:
+    start(aggregator, even(16, size=4), least=4, noise=Noise(epsilon=0.01))
+    report(aggregator, dict.fromkeys(users(16), 1.0))
+    document = close(aggregator)
+    assert document.homogeneous == 0
+    assert document.noise is not None
+    assert (document.noise.epsilon, document.noise.scale) == (0.01, 100_000.0)
+    # Four draws of scale 100,000 that are all exactly 0 have odds of (1 / 200,000)^4.
+    assert [total.total for total in document.totals] != [4000] * 4
+
+
 def test_threat_10_sybils_or_users_that_the_learner_controls(aggregator: Aggregator) -> None:
     colluders, honest = 2, 3
     campaign = Campaign(
@@ -252,9 +284,10 @@ def test_threat_14_order_or_rounding_of_float_sums(aggregator: Aggregator) -> No
     assert len(seen) == 1
 
 
-def test_threat_16_fresh_noise_on_every_retry(aggregator: Aggregator) -> None:
+@pytest.mark.parametrize("noise", [None, Noise(epsilon=0.1)], ids=["exact", "noisy"])
+def test_threat_16_fresh_noise_on_every_retry(aggregator: Aggregator, noise: Noise | None) -> None:
     """Whatever is released is stored first: a thousand retries show one value."""
-    start(aggregator, even(12, size=4), least=4)
+    start(aggregator, even(12, size=4), least=4, noise=noise)
     report(aggregator, dict.fromkeys(users(12), 0.3))
     close(aggregator)
     seen = set()

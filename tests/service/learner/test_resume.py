@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -120,6 +123,49 @@ def test_threat_17_an_old_backup_reopens_rounds(
         if lost != "before the plan":
             late = live.client("app").report("news", 2, {"user-0": 1.0})
             assert [item.reason for item in late] == ["late-report"]
+
+
+KILLED = """
+import os, signal, sys
+from shoal.client import Client
+from shoal.service.learner.records import Records
+from shoal.service.learner.service import Learner
+from shoal.service.store import Database
+
+Records.keep_learnt = lambda *given, **more: os.kill(os.getpid(), signal.SIGKILL)
+store, url, token = sys.argv[1:]
+Learner(Database(store), Client(url, token)).work(wait=0.0)
+"""
+
+
+def test_threat_17_a_release_that_was_read_and_not_learnt_is_never_played_again(
+    sqlite_stores: Stores, tmp_path: Path
+) -> None:
+    """The learner is killed between reading and storing a release; then an old backup returns."""
+    file = Path(sqlite_stores.aggregator.removeprefix("sqlite:///"))
+    backup = tmp_path / "old.backup"
+    with serve(sqlite_stores) as live:
+        begin(live)
+        play(live, 1)
+        play(live, 2, close=False)
+        live.work()
+        back_up(live.aggregator.database, "aggregator", backup)
+        live.client("operator").close_round("news", 2)
+        given = [sqlite_stores.learner, live.url, live.tokens["learner"]]
+        done = subprocess.run([sys.executable, "-c", KILLED, *given], timeout=60, check=False)
+        assert done.returncode == -signal.SIGKILL
+    file.unlink()
+    database = Database(sqlite_stores.aggregator)
+    restore(database, "aggregator", backup)
+    database.close()
+    with serve(sqlite_stores) as live:
+        run = live.learner.runs["news"]
+        assert (run.planned, run.learnt, run.reading) == (2, 1, 2)
+        assert live.client("operator").round("news", 2).state == "open"
+        live.work()
+        assert live.client("operator").round("news", 2).state == "abandoned"
+        play(live, 3)
+        assert live.client("analyst").release("news", 3).totals
 
 
 def test_rounds_that_a_restored_aggregator_never_heard_of_are_skipped(

@@ -3,6 +3,9 @@
 A stored sum is the sum plus a keyed mask, modulo 2^64. The key lies in a file of its own, never
 in the database, and every write uses a fresh salt. So the database, its log, its free pages and
 its backups show neither a sum nor the difference of two sums (threat 19).
+
+Another key would turn sums into nonsense. So the store remembers the key's fingerprint, and an
+aggregator whose store has sums starts with their key or not at all.
 """
 
 from __future__ import annotations
@@ -11,21 +14,67 @@ import os
 from hashlib import blake2b
 from pathlib import Path
 
+from sqlalchemy import Connection, delete, insert, select
+
 from shoal.errors import ShoalError
+from shoal.service.aggregator import rounds
+from shoal.service.store import Database
+from shoal.service.store import aggregator as store
 
 SALT_BYTES = 16
 KEY_BYTES = 32
 
 
-def load_key(path: Path) -> bytes:
-    """Read the key, or make one that only this user can read."""
+def claim_key(
+    database: Database, path: Path, *, now: int, abandon_open_rounds: bool = False
+) -> bytes:
+    """Return the key of a store; a store without sums takes any key, or a new one.
+
+    ``abandon_open_rounds`` is for a key that is lost: what it has blinded is given up.
+    """
+    with database.write() as connection:
+        bound = connection.scalar(select(store.sums.c.round_id).limit(1)) is not None
+        key = read_key(path)
+        if bound and not fits(connection, key):
+            if not abandon_open_rounds:
+                raise ShoalError(
+                    f"key_file must hold the key of this store, which has an open round; {path} "
+                    f"{'is missing' if key is None else 'holds another'}. Put it back, or give the "
+                    "open rounds up with --abandon-open-rounds."
+                )
+            for round_id in connection.scalars(select(store.sums.c.round_id).distinct()).all():
+                rounds.abandon(connection, round_id, now=now)
+        key = key or _make_key(path)
+        connection.execute(delete(store.keys))
+        connection.execute(insert(store.keys).values(fingerprint=fingerprint(key)))
+    return key
+
+
+def fits(connection: Connection, key: bytes | None) -> bool:
+    """Return whether a key is the store's; any is where the store remembers none."""
+    known = connection.scalar(select(store.keys.c.fingerprint))
+    return key is not None and known in (None, fingerprint(key))
+
+
+def fingerprint(key: bytes) -> bytes:
+    """Return what tells keys apart and tells nothing else about them."""
+    return blake2b(b"shoal key", key=key, digest_size=16).digest()
+
+
+def read_key(path: Path) -> bytes | None:
+    """Read the key, None where there is no file."""
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
         key = path.read_bytes()
-        if len(key) != KEY_BYTES:
-            raise ShoalError(f"key_file must hold {KEY_BYTES} bytes; {path} does not.") from None
-        return key
+    except FileNotFoundError:
+        return None
+    if len(key) != KEY_BYTES:
+        raise ShoalError(f"key_file must hold {KEY_BYTES} bytes; {path} does not.")
+    return key
+
+
+def _make_key(path: Path) -> bytes:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     key = os.urandom(KEY_BYTES)
     with os.fdopen(descriptor, "wb") as file:
         file.write(key)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from shoal.service.aggregator import arms
 from shoal.service.campaign import Campaign
@@ -28,6 +28,28 @@ class Roster:
         mask = np.zeros(n_seats, bool)
         mask[: len(self.active)] = self.active
         return mask
+
+    def apply(self, join: list[str], leave: list[str], *, erase: bool, version: int) -> None:
+        """Take in what was stored."""
+        self.version = version
+        for user in leave:
+            seat = self.seats.get(user)
+            if seat is not None:
+                self.active[seat] = False
+                if erase:
+                    self.users[seat] = erased(seat)
+                    del self.seats[user]
+        for user in join:
+            if user not in self.seats:
+                self.seats[user] = len(self.users)
+                self.users.append(user)
+                self.active.append(True)
+            self.active[self.seats[user]] = True
+
+
+def erased(seat: int) -> str:
+    """Return what stands for the name of a user who was erased; no user can have it."""
+    return f"(erased {seat})"
 
 
 def create(connection: Connection, name: str, campaign: Campaign, *, now: int) -> bool:
@@ -74,7 +96,7 @@ def load_roster(connection: Connection, name: str) -> Roster:
         .order_by(table.c.seat)
     ).all()
     users = [row[0] for row in rows]
-    places = {user: seat for seat, user in enumerate(users)}
+    places = {user: seat for seat, user in enumerate(users) if user != erased(seat)}
     return Roster(version or 0, users, places, [row[1] for row in rows])
 
 
@@ -110,6 +132,19 @@ def withdraw(connection: Connection, name: str, roster: Roster, users: list[str]
     _set_active(connection, name, gone, active=False)
     _next_version(connection, name, len(gone))
     return len(gone)
+
+
+def erase(connection: Connection, name: str, roster: Roster, users: list[str]) -> None:
+    """Forget the names of users; their seats are never given to anyone else."""
+    table = store.seats
+    rows = [
+        {"one": roster.seats[user], "nobody": erased(roster.seats[user])}
+        for user in dict.fromkeys(users)
+        if user in roster.seats
+    ]
+    if rows:
+        place = (table.c.campaign == name, table.c.seat == bindparam("one"))
+        connection.execute(update(table).where(*place).values(user_id=bindparam("nobody")), rows)
 
 
 def _set_active(connection: Connection, name: str, users: list[str], *, active: bool) -> None:

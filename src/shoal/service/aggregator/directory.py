@@ -93,27 +93,28 @@ class Directory:
 
     def enrol(self, name: str, users: list[str]) -> int:
         """Let users join from the next round on; return how many are new or back."""
-        with self.lock:
-            roster, campaign = self.roster(name), self.campaign(name)
-            with self._database.write() as connection:
-                changed = campaigns.enrol(connection, name, campaign, roster, users)
-            roster.version += changed > 0
-            for user in users:
-                if user not in roster.seats:
-                    roster.seats[user] = len(roster.users)
-                    roster.users.append(user)
-                    roster.active.append(True)
-                roster.active[roster.seats[user]] = True
-            return changed
+        return self.move(name, users, [])[0]
 
     def withdraw(self, name: str, users: list[str]) -> int:
         """Let users leave from the next round on; return how many did."""
+        return self.move(name, [], users)[1]
+
+    def move(
+        self, name: str, join: list[str], leave: list[str], *, erase: bool = False
+    ) -> tuple[int, int]:
+        """Let users join and leave from the next round on, all or nobody; return how many did.
+
+        Whoever does both stays. With ``erase``, the names of those who leave, or have left before,
+        are forgotten: their seats stay empty for good.
+        """
+        staying = set(join)
+        leave = [user for user in leave if user not in staying]
         with self.lock:
-            roster = self.roster(name)
+            roster, campaign = self.roster(name), self.campaign(name)
             with self._database.write() as connection:
-                changed = campaigns.withdraw(connection, name, roster, users)
-            roster.version += changed > 0
-            for user in users:
-                if user in roster.seats:
-                    roster.active[roster.seats[user]] = False
-            return changed
+                left = campaigns.withdraw(connection, name, roster, leave)
+                joined = campaigns.enrol(connection, name, campaign, roster, join)
+                if erase:
+                    campaigns.erase(connection, name, roster, leave)
+            roster.apply(join, leave, erase=erase, version=roster.version + (joined + left > 0))
+            return joined, left

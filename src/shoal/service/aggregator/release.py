@@ -2,10 +2,13 @@
 
 The document is stored in the transaction that closes the round and served as it is ever after
 (threats 6, 15 and 16). Its totals are over disjoint sets of at least C reporters, so no smaller
-set can be derived from them (threats 1 and 7).
+set can be derived from them (threats 1 and 7). Noise, where there is any, is drawn in that
+transaction too, and is part of what is stored.
 """
 
 from __future__ import annotations
+
+import logging
 
 import msgspec
 import numpy as np
@@ -14,9 +17,12 @@ from sqlalchemy import Connection, insert, select, update
 
 from shoal.model.merging import merge_short
 from shoal.service.aggregator.folding import Sums, read_sums
+from shoal.service.aggregator.noise import add_noise, scale_of
 from shoal.service.aggregator.rounds import RELEASED, Frozen, Round, forget
 from shoal.service.campaign import Campaign
 from shoal.service.store import aggregator as store
+
+log = logging.getLogger("shoal.service")
 
 
 class Total(msgspec.Struct, frozen=True):
@@ -26,6 +32,13 @@ class Total(msgspec.Struct, frozen=True):
     parts: tuple[int, ...]  # the plan's groups behind it
     reporters: int
     total: int
+
+
+class Noise(msgspec.Struct, frozen=True):
+    """The noise in the totals: discrete Laplace, drawn once."""
+
+    epsilon: float
+    scale: float  # in steps of the grid
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -38,6 +51,7 @@ class Document(msgspec.Struct, frozen=True):
     totals: tuple[Total, ...]
     withheld: int  # groups whose total is never released
     homogeneous: int  # totals that show everyone's reward: all 0 or all 1
+    noise: Noise | None = None
 
 
 def release(
@@ -47,7 +61,11 @@ def release(
     numbers, first = np.unique(plan.groups, return_index=True)
     arms = {int(g): int(plan.arms[i]) for g, i in zip(numbers, first, strict=True) if g >= 0}
     sums: Sums = dict.fromkeys(arms, (0, 0))
-    sums |= read_sums(connection, round_.id, arms, key)
+    for group, (total, count) in read_sums(connection, round_.id, arms, key).items():
+        if 0 <= total <= count * campaign.reward_steps:
+            sums[group] = total, count
+        else:  # the store is damaged: what no rewards could give is not released
+            log.error("a sum that no rewards could give is withheld")
     groups = list(arms)
     into = merge_short(
         np.array([sums[group][1] for group in groups], np.int64),
@@ -58,19 +76,31 @@ def release(
     for group, place in zip(groups, into.tolist(), strict=True):
         if place >= 0:
             parts.setdefault(place, []).append(group)
+    exact = [sum(sums[group][0] for group in merged) for merged in parts.values()]
     totals = tuple(
         Total(
             campaign.arms[arms[merged[0]]],
             tuple(merged),
             sum(sums[group][1] for group in merged),
-            sum(sums[group][0] for group in merged),
+            total,
         )
-        for merged in parts.values()
+        for merged, total in zip(parts.values(), add_noise(exact, campaign), strict=True)
     )
     full = campaign.reward_steps
-    homogeneous = sum(t.total in (0, t.reporters * full) for t in totals)
+    homogeneous, noise = 0, None
+    if campaign.noise is None:
+        homogeneous = sum(t.total in (0, t.reporters * full) for t in totals)
+    else:  # the exact totals must not show in a count either
+        noise = Noise(campaign.noise.epsilon, scale_of(campaign))
     document = Document(
-        round_.campaign, round_.number, plan.hash, full, totals, int((into < 0).sum()), homogeneous
+        round_.campaign,
+        round_.number,
+        plan.hash,
+        full,
+        totals,
+        int((into < 0).sum()),
+        homogeneous,
+        noise,
     )
     reporters = _reporters(connection, round_.id, campaign.seats)
     told = np.zeros(campaign.seats, bool)

@@ -172,12 +172,12 @@ def load_plan(connection: Connection, round_id: int) -> Frozen | None:
     return Frozen(np.frombuffer(row.arms, np.int32), np.frombuffer(row.groups, np.int32))
 
 
-def abandon(connection: Connection, round_: Round, *, now: int) -> None:
+def abandon(connection: Connection, round_id: int, *, now: int) -> None:
     """Give a round up: what was gathered is forgotten, nothing is ever released."""
-    forget(connection, round_.id)
+    forget(connection, round_id)
     table = store.rounds
     connection.execute(
-        update(table).where(table.c.id == round_.id).values(state=ABANDONED, closed_at=now)
+        update(table).where(table.c.id == round_id).values(state=ABANDONED, closed_at=now)
     )
 
 

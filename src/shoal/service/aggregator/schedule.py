@@ -1,7 +1,8 @@
 """Campaigns that run by themselves: open every so often, close after a while or when all are in.
 
 A tick looks at the clock and at what is stored, and at nothing else: after any pause or crash the
-next tick does what is due. A fault in one campaign does not keep the others from their rounds.
+next tick does what is due. A fault in one campaign does not keep the others from their rounds; it
+is tried again with every tick, and the service is not ready meanwhile.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ log = logging.getLogger("shoal.service")
 
 def tick(aggregator: Aggregator) -> list[Document]:
     """Do what is due in every campaign; return what was released."""
-    released = []
+    released, well = [], True
     for name in aggregator.directory.names():
         campaign = aggregator.directory.campaign(name)
         if campaign.schedule is None:
@@ -30,8 +31,13 @@ def tick(aggregator: Aggregator) -> list[Document]:
         except ProblemError as problem:
             log.warning("schedule waits: %s", problem.kind.name)
             continue
+        except Exception as error:  # a database that is away, say; its message may tell too much
+            log.error("schedule fails: %s", type(error).__name__)
+            well = False
+            continue
         if document is not None:
             released.append(document)
+    aggregator.on_schedule = well
     return released
 
 

@@ -67,6 +67,7 @@ class Aggregator:
         self.directory = Directory(database, floor=floor, clock=clock)
         self.bell = Bell()
         self.clock = clock
+        self.on_schedule = True  # whether the last tick did all that was due
         self._key = key
         self._lock = threading.RLock()
         self._plans: OrderedDict[int, Frozen] = OrderedDict()

@@ -11,7 +11,6 @@ from typing import Literal, get_args
 from sqlalchemy import Connection, delete, insert, select
 
 from shoal.errors import InvalidInputError
-from shoal.service.problems import UNKNOWN_TOKEN, ProblemError
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
 
@@ -41,9 +40,9 @@ def adopt(connection: Connection, name: str, role: Role, token: str) -> None:
     connection.execute(insert(store.tokens).values(row))
 
 
-def revoke(connection: Connection, name: str) -> bool:
-    """Forget a token; return whether there was one."""
-    return connection.execute(delete(store.tokens).where(store.tokens.c.name == name)).rowcount > 0
+def revoke(connection: Connection, name: str) -> None:
+    """Forget a token, if there is one."""
+    connection.execute(delete(store.tokens).where(store.tokens.c.name == name))
 
 
 def load(connection: Connection) -> Known:
@@ -85,11 +84,10 @@ class Access:
             adopt(connection, name, role, token)
 
     def revoke(self, name: str) -> None:
-        """Forget a token."""
+        """Forget a token, if there is one."""
         with self._lock, self._database.write() as connection:
             self._known = None
-            if not revoke(connection, name):
-                raise ProblemError(UNKNOWN_TOKEN)
+            revoke(connection, name)
 
     def roles(self) -> dict[str, Role]:
         """Return the role of each token by name."""

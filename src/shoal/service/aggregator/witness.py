@@ -2,15 +2,16 @@
 
 A restored backup of the aggregator has forgotten rounds that were opened or released since. If it
 opened one of them again, two releases of one round would differ by a few users. So after every
-start the aggregator waits for the learner to say which round it last had frozen (``planned``) and
-last learnt (``learnt``). Rounds that the learner is ahead of are abandoned, never played again.
+start the aggregator waits for the learner to say which round it last had frozen (``planned``), last
+learnt (``learnt``), and up to which one it may have read the release (``reading``, put on record
+*before* it reads). Rounds that the learner is ahead of are abandoned, never played again.
 Nothing is released before that, and a release is shown to people only once the learner has it on
 record.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, insert
 
@@ -24,6 +25,7 @@ class Progress:
 
     planned: int
     learnt: int
+    reading: int = field(default=0, kw_only=True)
 
 
 def catch_up(connection: Connection, campaign: str, progress: Progress, *, now: int) -> bool:
@@ -33,13 +35,15 @@ def catch_up(connection: Connection, campaign: str, progress: Progress, *, now: 
     if last is not None:
         behind = last.state == rounds.WANTED and last.number <= progress.planned
         behind |= last.state in (rounds.WANTED, rounds.OPEN) and last.number < progress.planned
-        behind |= last.state in (rounds.WANTED, rounds.OPEN) and last.number <= progress.learnt
+        known = max(progress.learnt, progress.reading)
+        behind |= last.state in (rounds.WANTED, rounds.OPEN) and last.number <= known
         if behind:
-            rounds.abandon(connection, last, now=now)
+            rounds.abandon(connection, last.id, now=now)
             abandoned = True
-    if progress.planned > (last.number if last else 0):
+    furthest = max(progress.planned, progress.learnt, progress.reading)
+    if furthest > (last.number if last else 0):
         # One row says it for all rounds up to there: the next number is one higher.
-        row = {"campaign": campaign, "number": progress.planned, "state": rounds.ABANDONED}
+        row = {"campaign": campaign, "number": furthest, "state": rounds.ABANDONED}
         connection.execute(insert(store.rounds).values(row | {"wanted_at": now, "closed_at": now}))
         abandoned = True
     return abandoned

@@ -1,4 +1,4 @@
-"""Problems as RFC 9457 documents, whatever raised them; no value that was sent comes back."""
+"""Problems as RFC 9457 documents, whatever raised them; no value of a report comes back."""
 
 from __future__ import annotations
 

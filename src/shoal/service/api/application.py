@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -14,6 +15,8 @@ from shoal.service.aggregator.schedule import tick
 from shoal.service.api import answers, assignments, campaigns, learner, reports, rounds, status
 from shoal.service.api.guard import Guard
 from shoal.service.api.metrics import Metrics
+
+log = logging.getLogger("shoal.service")
 
 
 def create_app(
@@ -31,8 +34,12 @@ def create_app(
         async def run() -> None:
             while True:
                 await asyncio.sleep(tick_seconds)
-                for document in await run_in_threadpool(tick, aggregator):
-                    metrics.released(document)
+                try:
+                    for document in await run_in_threadpool(tick, aggregator):
+                        metrics.released(document)
+                except Exception as error:  # tried again with the next tick
+                    log.error("schedule fails: %s", type(error).__name__)
+                    aggregator.on_schedule = False
 
         ticking = asyncio.create_task(run())
         yield

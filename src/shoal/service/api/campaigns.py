@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Response
 from pydantic import Field, StringConstraints
 
 from shoal.errors import ShoalError
+from shoal.service.aggregator.noise import need_noise
 from shoal.service.api.access import Name, Service, allow
 from shoal.service.campaign import USER, WORD, Campaign, Frozen
 from shoal.service.problems import INVALID, ProblemError
@@ -48,6 +49,7 @@ class Movement(Frozen):
 
     join: Users = Field(default_factory=list)
     leave: Users = Field(default_factory=list)
+    erase: bool = Field(default=False, description="Forget the names of those who leave.")
 
 
 class Moved(Frozen):
@@ -75,6 +77,8 @@ def create_campaign(
     """Create a campaign under a name of your own; the same again changes nothing (200)."""
     try:
         campaign.make_policy()
+        if campaign.noise is not None:
+            need_noise()
     except ShoalError as error:
         raise ProblemError(INVALID, str(error)) from error
     if not aggregator.directory.create(name, campaign):
@@ -91,9 +95,10 @@ def read_campaign(name: Name, aggregator: Service) -> CampaignState:
 
 @router.post("/{name}/users", dependencies=[allow("operator")])
 def move_users(name: Name, movement: Movement, aggregator: Service) -> Moved:
-    """Enrol and withdraw users in bulk; repeating it changes nothing."""
-    left = aggregator.directory.withdraw(name, movement.leave)
-    joined = aggregator.directory.enrol(name, movement.join)
+    """Enrol and withdraw users in bulk, all or nobody; repeating it changes nothing."""
+    joined, left = aggregator.directory.move(
+        name, movement.join, movement.leave, erase=movement.erase
+    )
     return Moved(joined=joined, left=left)
 
 

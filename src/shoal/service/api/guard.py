@@ -1,7 +1,8 @@
 """The outermost layer: body limits, a last resort for faults, counts and one log line a request.
 
 A log line has the method, the route's template, the status and the time; a fault has the type of
-the error and where it was raised. No path, query, body or message is logged (threat 18).
+the error and where it was raised. No path, query, body or message is logged (threat 18), and no
+line for reports that came in (threat 21).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import traceback
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shoal.service.api.answers import problem
-from shoal.service.api.metrics import Metrics
+from shoal.service.api.metrics import Metrics, takes_reports
 from shoal.service.problems import FAULT, SLOW, TOO_LARGE, ProblemError
 
 log = logging.getLogger("shoal.service")
@@ -53,6 +54,9 @@ class Guard:
 
         try:
             await self._app(scope, self._limited(scope, receive), note)
+        except asyncio.CancelledError:  # the server stops and has waited long enough
+            if not status:
+                await problem(FAULT)(scope, receive, note)
         except Exception as error:
             kind = error.kind if isinstance(error, ProblemError) else FAULT
             if kind is FAULT:
@@ -61,8 +65,10 @@ class Guard:
                 await problem(kind)(scope, receive, note)
         seconds = time.perf_counter() - started
         route = getattr(scope.get("route"), "path", "none")
-        self._metrics.saw(scope["method"], route, status, seconds)
-        log.info("%s %s %d %.1f ms", scope["method"], route, status, 1e3 * seconds)
+        campaign = scope.get("path_params", {}).get("name", "")
+        self._metrics.saw(scope["method"], route, status, seconds, campaign=campaign)
+        if not takes_reports(route, status):
+            log.info("%s %s %d %.1f ms", scope["method"], route, status, 1e3 * seconds)
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
         ends = time.monotonic() + self._body_seconds

@@ -28,6 +28,7 @@ class Known(Frozen):
 
     planned: Count
     learnt: Count
+    reading: Count = 0
 
 
 class Sync(Frozen):
@@ -54,13 +55,16 @@ class Works(Frozen):
 @router.post("/learner/sync")
 async def sync(known: Sync, aggregator: Service) -> Works:
     """Tell how far the learner is, and wait for work."""
-    progress = {n: Progress(k.planned, k.learnt) for n, k in known.campaigns.items()}
+    progress = {
+        name: Progress(said.planned, said.learnt, reading=said.reading)
+        for name, said in known.campaigns.items()
+    }
     ends = time.monotonic() + known.wait
     while True:
         rings = aggregator.bell.rings
         work = await run_in_threadpool(aggregator.hear, progress)
         left = ends - time.monotonic()
-        if work or left <= 0:
+        if work or left <= 0 or aggregator.bell.silent:
             break
         await aggregator.bell.wait(rings, seconds=left)
     found = [Work(campaign=r.campaign, round=r.number, state=r.state) for r in work]

@@ -46,8 +46,8 @@ def health() -> Status:
 
 @router.get("/ready", tags=["status"], responses={503: {"model": Status}})
 def ready(aggregator: Service, response: Response) -> Status:
-    """Tell whether the database answers."""
-    ok = aggregator.database.alive()
+    """Tell whether the database answers and schedules are kept."""
+    ok = aggregator.on_schedule and aggregator.database.alive()
     response.status_code = 200 if ok else 503
     return Status(ok=ok)
 
@@ -81,5 +81,5 @@ def issue_token(name: Name, wanted: Wanted, aggregator: Service) -> Token:
     "/v1/tokens/{name}", tags=["tokens"], dependencies=[allow("operator")], status_code=204
 )
 def revoke_token(name: Name, aggregator: Service) -> None:
-    """Revoke a token, at once."""
+    """Revoke a token, at once; a repeat changes nothing."""
     aggregator.access.revoke(name)

@@ -13,9 +13,8 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from shoal.service.learner.service import Learner
 
 
-def create_app(learner: Learner) -> FastAPI:
-    """Make the learner's application; the learner works in a thread while it runs."""
-    stopped = threading.Event()
+def create_app(learner: Learner, stopped: threading.Event) -> FastAPI:
+    """Make the learner's application; the learner works in a thread until it is ``stopped``."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

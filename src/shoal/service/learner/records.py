@@ -28,7 +28,7 @@ class Records:
             row = connection.execute(query).one()
         run = Run(Campaign.model_validate_json(row.definition))
         run.restore(row.state, row.feedback)
-        run.planned, run.learnt = row.planned, row.learnt
+        run.planned, run.learnt, run.reading = row.planned, row.learnt, row.reading
         return run
 
     def add(self, name: str, run: Run) -> None:
@@ -48,6 +48,12 @@ class Records:
         with self._database.write() as connection:
             query = update(runs).where(runs.c.campaign == name)
             connection.execute(query.values(planned=run.planned))
+
+    def keep_reading(self, name: str, run: Run) -> None:
+        """Keep that a release may have been read: from here on its round can't be played again."""
+        with self._database.write() as connection:
+            query = update(runs).where(runs.c.campaign == name)
+            connection.execute(query.values(reading=run.reading))
 
     def keep_learnt(self, name: str, run: Run, *, moved_on: bool) -> None:
         """Keep what was learnt; the policy's own state only where it has ``moved_on``."""

@@ -33,8 +33,9 @@ class Run:
 
     Attributes
     ----------
-    planned, learnt : int
-        The last round whose plan is frozen, and the last whose release has been taken in.
+    planned, learnt, reading : int
+        The last round whose plan is frozen, the last whose release has been taken in, and the last
+        whose release may have been read.
     asked : bool
         Whether the policy has been asked for the plan in play; a restored one has not.
     """
@@ -43,6 +44,7 @@ class Run:
         self.campaign = campaign
         self.planned = 0
         self.learnt = 0
+        self.reading = 0
         self.asked = False
         self.policy = campaign.make_policy()
         self._gathered: dict[str, Any] | None = None  # None at the start of a plan

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.client import Client, ServiceError, Work, calls
-from shoal.errors import ShoalError
 from shoal.service.campaign import Campaign
 from shoal.service.learner.records import Records
 from shoal.service.learner.run import Run
@@ -43,16 +42,23 @@ class Learner:
         self._records = Records(database)
         self.runs = {name: self._records.load(name) for name in self._records.names()}
         self.in_touch = False
+        self._doubtful: set[str] = set()  # runs in memory that may be ahead of the store
 
     def work(self, *, wait: float) -> int:
         """Do all work there is, waiting up to ``wait`` seconds for some; return how much."""
-        progress = {name: (run.planned, run.learnt) for name, run in self.runs.items()}
+        for name in sorted(self._doubtful):
+            self.runs[name] = self._records.load(name)
+            self._doubtful.discard(name)
+        progress = {
+            name: {"planned": run.planned, "learnt": run.learnt, "reading": run.reading}
+            for name, run in self.runs.items()
+        }
         found = self._client.run(calls.sync(progress, wait))
         self.in_touch = True
         for work in found:
             try:
                 self._advance(work)
-            except ShoalError as error:
+            except Exception as error:
                 log.warning("a campaign waits: %s", _reason(error))
                 self.in_touch = False
                 self._forget(work.campaign)
@@ -63,7 +69,7 @@ class Learner:
         while not stopped.is_set():
             try:
                 self.work(wait=wait if self.in_touch else 0.0)
-            except ShoalError as error:
+            except Exception as error:
                 log.warning("the learner tries again: %s", _reason(error))
                 self.in_touch = False
             if not self.in_touch:
@@ -73,7 +79,11 @@ class Learner:
         name = work.campaign
         run = self.runs.get(name) or self._add(name)
         ended = work.state in ("released", "abandoned")
-        while run.learnt < work.round - (not ended):
+        last = work.round - (not ended)
+        if run.reading < last:
+            run.reading = last
+            self._records.keep_reading(name, run)
+        while run.learnt < last:
             self._learn(name, run)
         if work.state == "wanted":
             self._plan(name, run, work.round)
@@ -81,14 +91,16 @@ class Learner:
             self._note_planned(name, run, work.round)
 
     def _forget(self, name: str) -> None:
-        """Go back to what is stored."""
-        if self.runs.pop(name, None) is not None:
-            self.runs[name] = self._records.load(name)
+        """Go back to what is stored, before anything else is done."""
+        if name in self.runs:
+            self._doubtful.add(name)
 
     def _add(self, name: str) -> Run:
-        found = self._client.campaign(name)["definition"]
-        run = Run(Campaign.model_validate(found))
-        self._records.add(name, run)
+        if name in self._records.names():
+            run = self._records.load(name)
+        else:
+            run = Run(Campaign.model_validate(self._client.campaign(name)["definition"]))
+            self._records.add(name, run)
         self.runs[name] = run
         return run
 
@@ -130,5 +142,6 @@ class Learner:
         self._records.keep_planned(name, run)
 
 
-def _reason(error: ShoalError) -> str:
+def _reason(error: Exception) -> str:
+    """Return what kind of fault it is; its message may tell too much."""
     return error.name if isinstance(error, ServiceError) else type(error).__name__

@@ -8,6 +8,7 @@ aggregator can't reopen rounds that it has forgotten: the learner remembers them
 from __future__ import annotations
 
 import gzip
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -40,12 +41,17 @@ class Rows(msgspec.Struct):
 
 
 def back_up(database: Database, role: Role, file: Path) -> int:
-    """Write every row of the store to a new file; return how many."""
+    """Write every row of the store to a new file for this user's eyes; return how many."""
     version = current(database)
     if version is None:
         raise InvalidInputError(f"the {role}'s store must not be empty to be backed up.")
     count = 0
-    with gzip.open(file, "xb", compresslevel=1) as out, database.read() as connection:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with (
+        os.fdopen(descriptor, "wb") as raw,
+        gzip.GzipFile("", "wb", 1, raw) as out,
+        database.read() as connection,
+    ):
         _write(out, Header(_FORMAT, role, version))
         for table in _tables(connection).sorted_tables:
             found = connection.execution_options(yield_per=_ROWS).execute(select(table))

@@ -1,16 +1,20 @@
 """A database and its transactions, the same on SQLite and PostgreSQL.
 
 SQLite runs with a write-ahead log and ``synchronous=FULL``: what was committed survives a crash.
+Its file is made by ``create`` alone, for its owner's eyes; the log gets the same permissions.
 A write transaction takes SQLite's write lock at once; on PostgreSQL it locks the rows it names.
 Parameters never show in an error: one of them might be a sum.
 """
 
 from __future__ import annotations
 
+import os
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
@@ -26,9 +30,11 @@ class Database:
     ----------
     url
         ``sqlite:///path`` or ``postgresql://user:password@host/name``.
+    read_only
+        Refuse every write.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, read_only: bool = False) -> None:
         try:
             parsed = make_url(url)
         except ArgumentError:
@@ -40,8 +46,6 @@ class Database:
             raise InvalidInputError(f"database must be sqlite or postgresql; got {backend!r}.")
         elif not parsed.database:
             raise InvalidInputError("database must name a file; a store in memory is lost.")
-        else:
-            Path(parsed.database).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.backend = backend
         try:
             self.engine = create_engine(
@@ -52,13 +56,33 @@ class Database:
                 "PostgreSQL needs an extra: pip install 'shoal[service,postgres]'."
             ) from None
         if backend == "sqlite":
-            _prepare_sqlite(self.engine)
+            _prepare_sqlite(self.engine, str(parsed.database), read_only=read_only)
 
     @property
     def file(self) -> Path | None:
         """Return SQLite's file, None for PostgreSQL."""
         name = self.engine.url.database
         return Path(name) if self.backend == "sqlite" and name else None
+
+    def exists(self) -> bool:
+        """Return whether there is a database, full or empty."""
+        return self.file is None or self.file.is_file()
+
+    def create(self) -> None:
+        """Make SQLite's file where there is none, and keep everyone else out of it."""
+        file = self.file
+        if file is None:
+            return
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+        for part in self.files():
+            part.chmod(0o600)
+
+    def files(self) -> list[Path]:
+        """Return SQLite's file and those of its log, where they exist."""
+        file = self.file
+        parts = [file.with_name(file.name + end) for end in ("", "-wal", "-shm")] if file else []
+        return [part for part in parts if part.is_file()]
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -89,13 +113,20 @@ class Database:
         self.engine.dispose()
 
 
-def _prepare_sqlite(engine: Engine) -> None:
+def _prepare_sqlite(engine: Engine, file: str, *, read_only: bool) -> None:
+    @event.listens_for(engine, "do_connect")
+    def open_file(dialect: Any, record: Any, arguments: Any, options: dict[str, Any]) -> Any:
+        # Never made by opening it: a wrong path would look like an empty store.
+        address = f"file:{quote(file)}?mode=rw"
+        return sqlite3.connect(address, **{**options, "uri": True})
+
     @event.listens_for(engine, "connect")
     def connect(connection: Any, record: Any) -> None:
         connection.isolation_level = None  # transactions begin below, not in the driver
         cursor = connection.cursor()
         for setting in (
             "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=30000",
+            f"query_only={int(read_only)}",
         ):  # fmt: skip
             cursor.execute(f"PRAGMA {setting}")
         cursor.close()

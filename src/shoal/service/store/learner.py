@@ -16,6 +16,7 @@ runs = Table(
     Column("definition", Text, nullable=False),
     Column("planned", Integer, nullable=False),  # last round whose plan the aggregator has frozen
     Column("learnt", Integer, nullable=False),  # last round whose release is in the states below
+    Column("reading", Integer, nullable=False, server_default="0"),  # last that may have been read
     Column("feedback", LargeBinary, nullable=False),  # gathered for the plan in play
 )
 

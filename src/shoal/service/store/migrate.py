@@ -18,15 +18,18 @@ _SCRIPTS = Path(__file__).parent / "migrations"
 
 
 def upgrade(database: Database, role: Role, *, version: str = "head") -> None:
-    """Bring the store to ``version`` in one transaction."""
+    """Bring the store to ``version`` in one transaction; make it where there is none."""
     config = _config(role)
+    database.create()
     with database.write() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, version)
 
 
 def current(database: Database) -> str | None:
-    """Return the version that the store is at, None for an empty one."""
+    """Return the version that the store is at, None for an empty or missing one."""
+    if not database.exists():
+        return None
     with database.read() as connection:
         return MigrationContext.configure(connection).get_current_revision()
 

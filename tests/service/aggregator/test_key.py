@@ -1,0 +1,104 @@
+"""The key that blinds sums: it belongs to its store, and another one releases nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from tests.service.conftest import Stores
+from tests.service.helpers import close, even, report, start, users
+
+from shoal.errors import ShoalError
+from shoal.service.aggregator import Aggregator
+from shoal.service.aggregator.blinding import claim_key
+
+
+def play(stores: Stores, key: bytes, *, number: int = 1) -> Aggregator:
+    aggregator = Aggregator(stores.open("aggregator"), key=key)
+    start(aggregator, even(12, size=4), least=4, number=number)
+    report(aggregator, dict.fromkeys(users(12), 0.5), number=number)
+    return aggregator
+
+
+def claim(stores: Stores, file: Path, *, abandon_open_rounds: bool = False) -> bytes:
+    database = stores.open("aggregator")
+    try:
+        return claim_key(database, file, now=0, abandon_open_rounds=abandon_open_rounds)
+    finally:
+        database.close()
+
+
+def test_the_key_is_made_once_and_only_for_its_owner(sqlite_stores: Stores, tmp_path: Path) -> None:
+    file = tmp_path / "deep" / "key"
+    key = claim(sqlite_stores, file)
+    again = claim(sqlite_stores, file)
+    assert (len(key), again, file.stat().st_mode & 0o777) == (32, key, 0o600)
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("lost", ["is missing", "holds another"])
+def test_a_store_with_reports_starts_with_its_own_key_or_not_at_all(
+    stores: Stores, tmp_path: Path, lost: str
+) -> None:
+    file = tmp_path / "key"
+    key = claim(stores, file)
+    play(stores, key).close()
+    assert claim(stores, file) == key
+    file.unlink()
+    if lost == "holds another":
+        file.write_bytes(bytes(32))
+    for _ in range(2):
+        with pytest.raises(ShoalError, match=f"key_file must hold the key of this store.*{lost}"):
+            claim(stores, file)
+        assert file.exists() == (lost == "holds another")
+    other = claim(stores, file, abandon_open_rounds=True)
+    assert other != key
+    aggregator = Aggregator(stores.open("aggregator"), key=other)
+    assert aggregator.round("news", 1).state == "abandoned"
+    aggregator.close()
+    aggregator = play(stores, other, number=2)
+    assert len(close(aggregator, number=2).totals) == 3
+    aggregator.close()
+    assert claim(stores, file) == other
+
+
+def test_a_store_without_reports_takes_another_key(sqlite_stores: Stores, tmp_path: Path) -> None:
+    aggregator = play(sqlite_stores, claim(sqlite_stores, tmp_path / "key"))
+    close(aggregator)
+    aggregator.close()
+    assert claim(sqlite_stores, tmp_path / "other") != claim(sqlite_stores, tmp_path / "third")
+
+
+def test_a_key_of_another_length_is_refused(sqlite_stores: Stores, tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(b"short")
+    with pytest.raises(ShoalError, match="key_file must hold 32 bytes"):
+        claim(sqlite_stores, tmp_path / "key")
+
+
+def test_a_sum_that_no_rewards_could_give_is_withheld(
+    stores: Stores, caplog: pytest.LogCaptureFixture
+) -> None:
+    aggregator = play(stores, bytes(32))
+    with aggregator.database.write() as connection:
+        for change, group in ((-2001, 0), (2001, 2)):  # each sum is 2000 of 0 to 4000
+            connection.execute(
+                text("UPDATE sums SET blinded = blinded + :change WHERE group_number = :group"),
+                {"change": change, "group": group},
+            )
+    document = close(aggregator)
+    assert [(total.parts, total.total) for total in document.totals] == [((1,), 2000)]
+    assert document.withheld == 2
+    assert "a sum that no rewards could give is withheld" in caplog.text
+    assert "2001" not in caplog.text
+    aggregator.close()
+
+
+def test_a_wrong_key_releases_nothing(sqlite_stores: Stores) -> None:
+    play(sqlite_stores, bytes(32)).close()
+    aggregator = Aggregator(sqlite_stores.open("aggregator"), key=bytes(31) + b"x")
+    aggregator.hear({})
+    document = aggregator.release("news", 1)
+    assert document is not None
+    assert (document.totals, document.withheld) == ((), 3)
+    aggregator.close()
