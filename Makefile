@@ -38,7 +38,7 @@ test: $(READY) browser  ## Run all checks and all tests.
 	$(BIN)/mkdocs build --strict --quiet --site-dir build/site
 
 chaos: $(READY)  ## Kill the service a hundred times per store while a campaign runs.
-	SHOAL_CHAOS_KILLS=100 SHOAL_CHAOS_ROUNDS=200 $(BIN)/pytest tests/service/test_chaos.py
+	SHOAL_CHAOS_POLICY=shoal SHOAL_CHAOS_KILLS=100 SHOAL_CHAOS_ROUNDS=200 $(BIN)/pytest tests/service/test_chaos.py
 
 bench: $(READY)  ## Measure, side by side, and write the tables that the documentation shows.
 	$(BIN)/python -m benchmarks

@@ -22,9 +22,10 @@ from tests.service.helpers import users
 from shoal.client import Client
 
 N_USERS = 60
+POLICY = os.environ.get("SHOAL_CHAOS_POLICY", "explore-then-commit")  # quick to start again
 DEFINITION = {
     "arms": ["a", "b", "c"], "min_group_size": 5, "seats": N_USERS, "horizon": 100_000,
-    "options": {"exploration": 0.02}, "seed": 7,
+    "policy": POLICY, "options": {} if POLICY == "shoal" else {"exploration": 0.02}, "seed": 7,
 }  # fmt: skip
 
 

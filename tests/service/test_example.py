@@ -1,23 +1,37 @@
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+from tests.service.chaos import Tree
 from tests.service.conftest import Stores
-from tests.service.live import learning, serve
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "news.py"
 
 
-def test_the_example_app_gets_past_the_best_single_arm(sqlite_stores: Stores) -> None:
-    with serve(sqlite_stores) as live, learning(live):
-        tokens = {f"SHOAL_{role.upper()}_TOKEN": token for role, token in live.tokens.items()}
-        sizes = ["--users", "200", "--min-group-size", "2", "--rounds", "120"]
+def test_the_example_app_gets_past_the_best_single_arm_and_the_doctor_finds_nothing(
+    sqlite_stores: Stores, tmp_path: Path
+) -> None:
+    with Tree(sqlite_stores, tmp_path) as tree:
+        tokens = {f"SHOAL_{role.upper()}_TOKEN": token for role, token in tree.tokens.items()}
+        url = f"http://127.0.0.1:{tree.port}"
+        sizes = ["--users", "400", "--min-group-size", "8", "--rounds", "50"]
         done = subprocess.run(
-            [sys.executable, str(EXAMPLE), "--url", live.url, *sizes, "--exploration", "0.15"],
-            env=os.environ | tokens, capture_output=True, text=True, timeout=120, check=False,
+            [sys.executable, str(EXAMPLE), "--url", url, *sizes],
+            env=os.environ | tokens, capture_output=True, text=True, timeout=240, check=False,
         )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "smallest total of round 1: 3 readers" in done.stdout
+    said = re.search(r"smallest total ever released: (\d+) readers", done.stdout)
+    assert said is not None
+    assert int(said[1]) >= 8
+    doctor = subprocess.run(
+        [sys.executable, "-m", "shoal.cli", "doctor", "--json", "--data", str(tmp_path)],
+        capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+    checks = {found["check"]: found["fault"] for found in json.loads(doctor.stdout)}
+    assert checks["campaign front-page: 50 rounds are anonymous"] == ""
+    assert set(checks.values()) == {""}

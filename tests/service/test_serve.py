@@ -63,7 +63,9 @@ def one_round(url: str, tokens: dict[str, str]) -> None:
         assert len(app.assignments("news")) == 12
         assert app.report("news", 1, dict.fromkeys(users(12), 0.5)) == []
         assert operator.close_round("news", 1).state == "released"
-        assert sum(total.reporters for total in analyst.release("news", 1).totals) == 12
+        totals = analyst.release("news", 1).totals
+        assert totals
+        assert all(total.reporters >= 5 for total in totals)
 
 
 def test_the_split_roles_share_nothing_but_an_address_and_a_token(

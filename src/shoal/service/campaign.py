@@ -20,7 +20,7 @@ from shoal.policies import make_policy
 from shoal.policies.base import Policy
 from shoal.policies.registry import find_policy
 
-DEFAULT_POLICY = "explore-then-commit"
+DEFAULT_POLICY = "shoal"
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 USER = r"^[A-Za-z0-9._~@:+=-]{1,128}$"

@@ -40,6 +40,13 @@ def prepare(live: Live) -> None:
     live.work()
 
 
+def at_once(sent: dict[str, Any]) -> dict[str, Any]:
+    """Take the waiting out of a valid request: no learner is there to wait for."""
+    wait = sent.get("wait", 0)
+    valid = isinstance(wait, int | float) and 0 <= wait <= 60
+    return {**sent, "wait": 0} if valid else sent
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_every_operation_answers_as_documented(sqlite_stores: Stores) -> None:
     with serve(sqlite_stores) as live:
@@ -65,10 +72,10 @@ def test_every_operation_answers_as_documented(sqlite_stores: Stores) -> None:
                     suppress_health_check=list(HealthCheck),
                 )
                 def check(case: Any, sent: dict[str, str]) -> None:
-                    if case.query and "wait" in case.query:
-                        case.query["wait"] = 0
-                    if isinstance(case.body, dict) and "wait" in case.body:
-                        case.body["wait"] = 0
+                    if case.operation.path.endswith("/rounds/{number}"):
+                        case.query = at_once(case.query or {})
+                    if case.operation.path.endswith("/sync") and isinstance(case.body, dict):
+                        case.body = at_once(case.body)
                     answer = case.call(headers=sent)
                     if answer.status_code == 503:  # the fuzzed learner may contradict itself
                         assert answer.json()["type"] == "urn:shoal:problem:learner-silent"

@@ -20,13 +20,13 @@ from shoal.service.store.backup import back_up, restore
 
 DEFINITION = {
     "arms": ["a", "b"], "min_group_size": 3, "seats": 12, "horizon": 500,
-    "options": {"exploration": 0.05},
+    "policy": "explore-then-commit", "options": {"exploration": 0.05},
 }  # fmt: skip
 
 
-def begin(live: Live) -> None:
+def begin(live: Live, **changes: object) -> None:
     operator = live.client("operator")
-    operator.create_campaign("news", **DEFINITION)
+    operator.create_campaign("news", **{**DEFINITION, **changes})
     operator.enrol("news", users(12))
 
 
@@ -41,9 +41,12 @@ def play(live: Live, number: int, *, close: bool = True) -> None:
         live.work()
 
 
-def test_a_learner_resumes_at_the_exact_round_with_the_exact_state(stores: Stores) -> None:
+@pytest.mark.parametrize("changes", [{}, {"policy": "shoal", "options": {}}])
+def test_a_learner_resumes_at_the_exact_round_with_the_exact_state(
+    stores: Stores, changes: dict[str, object]
+) -> None:
     with serve(stores) as live:
-        begin(live)
+        begin(live, **changes)
         for number in range(1, 25):
             play(live, number)
             if number % 3 == 0:  # forget everything but the store
