@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+FIVE := explore-then-commit,elimination-greedy,elimination-random,elimination-lp,ucb
 
 .DEFAULT_GOAL := help
 .PHONY: help setup browser demo test chaos bench docs clean
@@ -20,9 +21,15 @@ $(READY): pyproject.toml constraints.txt Makefile
 
 setup: $(READY)  ## Make the virtual environment and install Shoal into it.
 
-demo: $(READY)  ## Run the paper's whole experiment and write its figures.
+demo: $(READY)  ## Run the paper's experiment, shortened, then watch the service learn: two minutes.
 	rm -rf build/demo
-	$(BIN)/shoal compare --out build/demo
+	$(BIN)/shoal compare --policies $(FIVE),shoal --horizon 20000 --runs 6 --out build/demo
+	$(BIN)/shoal demo --headless --seconds 45 --picture build/demo/dashboard.png | tee build/demo/service.txt
+	@grep -q 'smallest group' build/demo/service.txt
+	@echo "Two results are in build/demo. The paper's experiment with shoal beside it: regret-uniform.png,"
+	@echo "regret-linear.png, summary.csv. The service, learning from totals: service.txt, and its page"
+	@echo "as dashboard.png where there is a browser. For the whole experiment: shoal compare --out FOLDER;"
+	@echo "to watch the service as long as you like: shoal demo."
 
 browser:  # the pages are tested in a real one, which is a Debian package
 	@command -v chromium >/dev/null \

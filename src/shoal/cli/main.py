@@ -16,6 +16,7 @@ COMMANDS = {
     "backup": "Copy a store to a file while the service runs.",
     "compare": "Run several policies on the same instances; by default the paper's experiment.",
     "decompose": "Meet a demand for feedback by assignments of users to arms, and verify them.",
+    "demo": "Start the service and watch it learn from a population with tastes.",
     "explore-beta": "Search for the graph that is hardest to decompose, the paper's open problem.",
     "doctor": "Check the service's settings, stores and clocks, and every stored plan and release.",
     "export": "Write a campaign's released totals as Parquet.",

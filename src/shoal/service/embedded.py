@@ -1,0 +1,89 @@
+"""The whole service for a while: ``shoal serve`` in a folder that goes when it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from shoal.errors import InvalidInputError, ShoalError
+
+ROLES = ("operator", "app", "analyst")  # as the first start prints them
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """A running service: its address and a token for each role."""
+
+    url: str
+    tokens: dict[str, str]
+
+
+@contextmanager
+def embedded(*, port: int = 0) -> Iterator[Embedded]:
+    """Run both roles with their defaults until the block ends; leave no process and no file.
+
+    Parameters
+    ----------
+    port
+        To listen on; 0 is any that is free.
+    """
+    with TemporaryDirectory(prefix="shoal-") as name, ExitStack() as stack:
+        folder = Path(name)
+        port = free_port(wanted=port)
+        own = {k: v for k, v in os.environ.items() if not k.startswith("SHOAL_")} | {
+            "SHOAL_DATA": str(folder / "data"),
+            "SHOAL_AGGREGATOR_PORT": str(port),
+            "SHOAL_LEARNER_PORT": str(free_port()),
+        }
+        log = stack.enter_context((folder / "log").open("w+"))
+        tree = subprocess.Popen(
+            [sys.executable, "-m", "shoal.cli", "serve"],
+            env=own,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,  # Ctrl-C is for this process, which then ends the others
+        )
+        stack.callback(_stop, tree)
+        assert tree.stdout is not None
+        tokens: dict[str, str] = {}
+        while len(tokens) < len(ROLES):
+            role, _, token = tree.stdout.readline().partition(" ")
+            if not role:
+                log.seek(0)
+                said = log.read().strip().splitlines()
+                raise ShoalError(f"the service did not start: {said[-1] if said else 'no reason'}")
+            tokens[role] = token.strip()
+        yield Embedded(f"http://127.0.0.1:{port}", tokens)
+
+
+def free_port(*, wanted: int = 0) -> int:
+    """Return a port of this machine that nobody listens on, or refuse the one that is wanted."""
+    with socket.socket() as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind(("127.0.0.1", wanted))
+        except (OSError, OverflowError) as error:
+            raise InvalidInputError(f"port must be free; {wanted}: {error}.") from None
+        found: int = trial.getsockname()[1]
+        return found
+
+
+def _stop(tree: subprocess.Popen[str]) -> None:
+    """End the supervisor, which ends its children; a second Ctrl-C must not leave them behind."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        tree.terminate()
+        tree.wait()
+        if tree.stdout is not None:
+            tree.stdout.close()
+    finally:
+        signal.signal(signal.SIGINT, before)

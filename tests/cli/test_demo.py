@@ -1,0 +1,111 @@
+"""``shoal demo`` as a newcomer runs it: the real process tree, played over HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+from shoal.cli.main import main
+
+SMALL = ["--users", "300", "--arms", "3", "--min-group-size", "20"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where everything temporary goes."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return folder
+
+
+def processes(folder: Path) -> list[str]:
+    """Everything that was started with a data folder there."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"SHOAL_DATA={folder}".encode() in entry.read_bytes():
+                found.append(entry.parent.name)
+        except OSError:
+            continue
+    return found
+
+
+def test_a_finite_run_plays_learns_and_leaves_nothing(folder: Path) -> None:
+    done = CliRunner().invoke(main, ["demo", "--seconds", "2", "--json", *SMALL])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["rounds"] >= 2
+    assert found["totals"] > 0
+    assert found["smallest_group"] >= found["min_group_size"] == 20
+    assert 0 < found["best_single_arm"] < found["full_knowledge"] < 1
+    assert 0 < found["reward"] < 1
+    assert list(folder.iterdir()) == []
+    assert processes(folder) == []
+
+
+def test_ctrl_c_ends_every_process_removes_the_folder_and_prints_the_summary(folder: Path) -> None:
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "shoal.cli", "demo", "--headless", *SMALL],
+        env=os.environ | {"TMPDIR": str(folder), "COLUMNS": "100"},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert demo.stdout is not None
+    said = re.search(r"Watch it at (http://\S+)/ ", demo.stdout.readline())
+    assert said is not None
+    headers = {"Authorization": f"Bearer {demo.stdout.readline().strip()}"}
+    ends = time.monotonic() + 120
+    number = 0
+    while number < 3 and time.monotonic() < ends:
+        number = httpx.get(f"{said[1]}/v1/campaigns/demo", headers=headers).json()["round"]
+        time.sleep(0.05)
+    assert number >= 3
+    assert len(processes(folder)) == 3  # a supervisor and two roles
+    demo.send_signal(signal.SIGINT)
+    out, err = demo.communicate(timeout=120)
+    assert demo.returncode == 0, err
+    assert "smallest group" in out
+    assert "Traceback" not in err
+    assert list(folder.iterdir()) == []
+    assert processes(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        (["--min-group-size", "4"], "4 is not in the range x>=5"),
+        (["--seconds", "0"], "0.0 is not in the range x>0"),
+        (["--users", "9"], "min_group_size must be between 1 and n_users=9; got 10"),
+    ],
+)
+def test_a_wrong_option_is_one_line_and_exit_code_2(
+    folder: Path, arguments: list[str], rule: str
+) -> None:
+    done = CliRunner().invoke(main, ["demo", *arguments])
+    assert done.exit_code == 2
+    assert rule in done.output
+    assert list(folder.iterdir()) == []
+
+
+def test_a_port_that_is_taken_is_refused(folder: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = CliRunner().invoke(main, ["demo", "--port", str(port)])
+    assert done.exit_code == 2
+    assert f"port must be free; {port}" in done.output
+    assert list(folder.iterdir()) == []
