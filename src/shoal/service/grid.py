@@ -6,11 +6,17 @@ bits of a reward does not survive the grid (threats 13 and 14).
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
 
-def to_steps(reward: float, reward_steps: int) -> int | None:
-    """Return the nearest step of the grid, None for what is no number between 0 and 1.
 
-    >>> to_steps(0.25004, 1000), to_steps(-0.0, 1000), to_steps(float("nan"), 1000)
-    (250, 0, None)
+def to_steps(rewards: NDArray[np.float64], reward_steps: int) -> NDArray[np.int64]:
+    """Return each reward's nearest step of the grid, -1 for what is not between 0 and 1.
+
+    >>> to_steps(np.array([0.25004, -0.0, float("nan")]), 1000)
+    array([250,   0,  -1])
     """
-    return round(reward * reward_steps) if 0.0 <= reward <= 1.0 else None
+    inside = (rewards >= 0.0) & (rewards <= 1.0)
+    steps = np.full(rewards.shape, -1, np.int64)
+    steps[inside] = np.rint(rewards[inside] * reward_steps)
+    return steps

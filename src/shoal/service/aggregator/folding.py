@@ -1,32 +1,41 @@
 """Folding reports into blinded group sums, in the transaction that marks them as counted.
 
-These are the hot statements, written for each dialect by hand: one statement marks a whole batch
-and returns who is new, one reads the sums it touches, one writes them.
+These are the hot statements, written for each dialect by hand. Numbers go in as one list, and
+what SQLite finds comes back as one list too: its driver would otherwise hand Python's lock back
+and forth for every row, while the thread that answers requests waits for it.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from shoal.service.aggregator.blinding import SALT_BYTES, blind, reveal
 from shoal.service.aggregator.rounds import IntArray
 
+Whole = NDArray[np.int64]
+Sums = dict[int, tuple[int, int]]  # group: total, reporters
+
+_COUNTED = {
+    "sqlite": "SELECT json_group_array(seat) FROM reports "
+    "WHERE round_id = ? AND seat IN (SELECT value FROM json_each(?))",
+    "postgresql": "SELECT seat FROM reports WHERE round_id = %s AND seat = ANY(%s::int[])",
+}
 _MARK = {
-    "sqlite": "INSERT INTO reports (round_id, seat) SELECT ?, value FROM json_each(?) WHERE true "
-    "ON CONFLICT DO NOTHING RETURNING seat",
-    "postgresql": "INSERT INTO reports (round_id, seat) SELECT %s, unnest(%s::int[]) "
-    "ON CONFLICT DO NOTHING RETURNING seat",
+    "sqlite": "INSERT INTO reports (round_id, seat) SELECT ?, value FROM json_each(?)",
+    "postgresql": "INSERT INTO reports (round_id, seat) SELECT %s, unnest(%s::int[])",
 }
 _READ = {
-    "sqlite": "SELECT group_number, reporters, salt, blinded FROM sums "
-    "WHERE round_id = ? AND group_number IN (SELECT value FROM json_each(?))",
-    "postgresql": "SELECT group_number, reporters, salt, blinded FROM sums "
-    "WHERE round_id = %s AND group_number = ANY(%s)",
+    "sqlite": "SELECT json_group_array(json_array(group_number, reporters, hex(salt), blinded)) "
+    "FROM sums WHERE round_id = ? AND group_number IN (SELECT value FROM json_each(?))",
+    "postgresql": "SELECT group_number, reporters, encode(salt, 'hex'), blinded "
+    "FROM sums WHERE round_id = %s AND group_number = ANY(%s::int[])",
 }
 _UPDATE = (
     "ON CONFLICT (round_id, group_number) DO UPDATE SET "
@@ -34,57 +43,69 @@ _UPDATE = (
 )
 _WRITE = {
     "sqlite": "INSERT INTO sums (round_id, salt, group_number, reporters, blinded) "
-    f"VALUES (?, ?, ?, ?, ?) {_UPDATE}",
+    f"SELECT ?, ?, value ->> 0, value ->> 1, value ->> 2 FROM json_each(?) WHERE true {_UPDATE}",
     "postgresql": "INSERT INTO sums (round_id, salt, group_number, reporters, blinded) "
-    "SELECT %s, %s, * FROM unnest(%s::int[], %s::int[], %s::bigint[]) " + _UPDATE,
+    f"SELECT %s, %s, * FROM unnest(%s::int[], %s::int[], %s::bigint[]) {_UPDATE}",
 }
-Sums = dict[int, tuple[int, int]]  # group: total, reporters
 
 
 def fold(
-    connection: Connection, round_id: int, groups: IntArray, steps: Mapping[int, int], key: bytes
+    connection: Connection, round_id: int, groups: IntArray, seats: Whole, steps: Whole, key: bytes
 ) -> None:
     """Count each seat's steps once: what is marked already changes nothing.
 
-    The caller holds the round's lock and knows that it is open.
+    The seats differ. The caller holds the round's lock and knows that it is open.
     """
-    dialect = connection.dialect.name
-    new = _rows(connection, _MARK[dialect], round_id, steps)
-    gained: Sums = {}
-    for (seat,) in new:
-        group = int(groups[seat])
-        if group >= 0:
-            total, reporters = gained.get(group, (0, 0))
-            gained[group] = total + steps[seat], reporters + 1
-    if not gained:
+    counted = _rows(connection, _COUNTED, round_id, seats.tolist())
+    if counted:
+        new = ~np.isin(seats, np.ravel(counted))
+        seats, steps = seats[new], steps[new]
+    if not seats.size:
         return
-    for group, (total, reporters) in read_sums(connection, round_id, gained, key).items():
-        gained[group] = gained[group][0] + total, gained[group][1] + reporters
+    dialect = connection.dialect.name
+    connection.exec_driver_sql(_MARK[dialect], (round_id, _listed(dialect, seats.tolist())))
+    grouped = groups[seats] >= 0
+    touched, place = np.unique(groups[seats[grouped]], return_inverse=True)
+    if not touched.size:
+        return
+    totals = np.zeros(touched.size, np.int64)
+    np.add.at(totals, place, steps[grouped])
+    before = read_sums(connection, round_id, touched.tolist(), key)
     salt = os.urandom(SALT_BYTES)
-    blinded = [
-        (group, reporters, blind(total, key=key, salt=salt, group=group))
-        for group, (total, reporters) in sorted(gained.items())
-    ]
-    if dialect == "sqlite":
-        rows = [(round_id, salt, *row) for row in blinded]
-        connection.exec_driver_sql(_WRITE[dialect], rows)
-    else:
-        columns = [list(column) for column in zip(*blinded, strict=True)]
-        connection.exec_driver_sql(_WRITE[dialect], (round_id, salt, *columns))
+    rows = []
+    for group, total, gained in zip(
+        touched.tolist(), totals.tolist(), np.bincount(place).tolist(), strict=True
+    ):
+        so_far, reporters = before.get(group, (0, 0))
+        blinded = blind(so_far + total, key=key, salt=salt, group=group)
+        rows.append((group, reporters + gained, blinded))
+    columns: Sequence[Any] = [rows] if dialect == "sqlite" else list(zip(*rows, strict=True))
+    values = [_listed(dialect, column) for column in columns]
+    connection.exec_driver_sql(_WRITE[dialect], (round_id, salt, *values))
 
 
 def read_sums(connection: Connection, round_id: int, groups: Collection[int], key: bytes) -> Sums:
     """Return the totals and reporters so far; for the aggregator's memory only."""
-    rows = _rows(connection, _READ[connection.dialect.name], round_id, groups)
     return {
-        group: (reveal(blinded, key=key, salt=bytes(salt), group=group), reporters)
-        for group, reporters, salt, blinded in rows
+        group: (reveal(blinded, key=key, salt=bytes.fromhex(salt), group=group), reporters)
+        for group, reporters, salt, blinded in _rows(connection, _READ, round_id, list(groups))
     }
 
 
 def _rows(
-    connection: Connection, statement: str, round_id: int, numbers: Collection[int]
+    connection: Connection, statements: dict[str, str], round_id: int, numbers: list[int]
 ) -> Sequence[Any]:
-    listed = list(numbers)
-    values = json.dumps(listed) if connection.dialect.name == "sqlite" else listed
-    return connection.exec_driver_sql(statement, (round_id, values)).all()
+    dialect = connection.dialect.name
+    values = (round_id, _listed(dialect, numbers))
+    found = connection.exec_driver_sql(statements[dialect], values)
+    if dialect == "sqlite":
+        rows: list[Any] = msgspec.json.decode(found.scalar_one())
+        return rows
+    return found.all()
+
+
+def _listed(dialect: str, values: Sequence[Any]) -> str:
+    """Write a list as the dialect reads it: JSON, or an array's text."""
+    if dialect == "sqlite":
+        return msgspec.json.encode(values).decode()
+    return f"{{{','.join(map(str, values))}}}"

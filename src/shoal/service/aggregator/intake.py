@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
+from shoal.service.aggregator.folding import Whole
 from shoal.service.aggregator.rounds import IntArray
 
 MOST_TOGETHER = 64
@@ -19,24 +20,25 @@ MOST_TOGETHER = 64
 
 @dataclass(eq=False, repr=False, slots=True)
 class Batch:
-    """Valid reports for one round; the future gets the seats that came too late."""
+    """Valid reports for one round; the future gets the seats whose reports come too late."""
 
     round_id: int
     groups: IntArray
-    steps: dict[int, int]  # by seat
-    late: Future[frozenset[int]] = field(default_factory=Future)
+    seats: Whole
+    steps: Whole
+    late: Future[Whole] = field(default_factory=Future)
 
 
 class Intake:
     """A thread that hands waiting batches to ``commit``, many at a time."""
 
-    def __init__(self, commit: Callable[[list[Batch]], list[frozenset[int]]]) -> None:
+    def __init__(self, commit: Callable[[list[Batch]], list[Whole]]) -> None:
         self._commit = commit
         self._waiting: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="intake", daemon=True)
         self._thread.start()
 
-    def submit(self, batch: Batch) -> Future[frozenset[int]]:
+    def submit(self, batch: Batch) -> Future[Whole]:
         """Queue a batch; the future is done when it is durable."""
         self._waiting.put(batch)
         return batch.late

@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from sqlalchemy import Connection
 from shoal.service.aggregator import release, rounds, witness
 from shoal.service.aggregator.arms import offered
 from shoal.service.aggregator.directory import Directory
-from shoal.service.aggregator.folding import fold
+from shoal.service.aggregator.folding import Whole, fold
 from shoal.service.aggregator.intake import Batch, Intake
 from shoal.service.aggregator.rounds import ABANDONED, OPEN, RELEASED, WANTED, Frozen, Round
 from shoal.service.aggregator.tokens import Access
@@ -42,6 +43,7 @@ from shoal.service.store import Database
 Refused = list[tuple[int, Kind]]  # position in the batch, and why
 
 _PLANS_KEPT = 8
+_index = itemgetter(0)
 
 
 class Aggregator:
@@ -175,55 +177,55 @@ class Aggregator:
         """Count reports; the future says which were refused and why, in order, once durable."""
         reward_steps = self.directory.campaign(name).reward_steps
         round_id, plan = self.plan(name, number)
-        seats = self.directory.roster(name).seats
-        refused: Refused = []
-        steps: dict[int, int] = {}
-        places: dict[int, list[int]] = {}
-        for index, (user, reward) in enumerate(reports):
-            seat = seats.get(user, -1)
-            step = to_steps(reward, reward_steps)
-            if seat < 0 or plan.arms[seat] < 0:
-                refused.append((index, UNKNOWN_USER))
-            elif step is None:
-                refused.append((index, OUT_OF_RANGE))
-            else:
-                steps.setdefault(seat, step)
-                places.setdefault(seat, []).append(index)
+        find = self.directory.roster(name).seats.get
+        seats = np.array([find(user, -1) for user, _ in reports], np.int64)
+        steps = to_steps(np.array([reward for _, reward in reports], np.float64), reward_steps)
+        known = (seats >= 0) & (plan.arms[seats] >= 0)
+        places = np.flatnonzero(known & (steps >= 0))
+        refused = [
+            (index, OUT_OF_RANGE if known[index] else UNKNOWN_USER)
+            for index in np.flatnonzero(~known | (steps < 0)).tolist()
+        ]
         answer: Future[Refused] = Future()
 
-        def settle(done: Future[frozenset[int]]) -> None:
+        def settle(done: Future[Whole]) -> None:
             error = done.exception()
             if error is not None:
                 answer.set_exception(error)
                 return
-            late = [(index, LATE) for seat in done.result() for index in places[seat]]
-            answer.set_result(sorted(refused + late, key=lambda item: item[0]))
+            late = done.result()
+            if late.size:
+                indices = places[np.isin(seats[places], late)].tolist()
+                refused.extend((index, LATE) for index in indices)
+                refused.sort(key=_index)
+            answer.set_result(refused)
 
-        self._intake.submit(Batch(round_id, plan.groups, steps)).add_done_callback(settle)
+        batch = Batch(round_id, plan.groups, seats[places], steps[places])
+        self._intake.submit(batch).add_done_callback(settle)
         return answer
 
-    def _commit(self, batches: list[Batch]) -> list[frozenset[int]]:
+    def _commit(self, batches: list[Batch]) -> list[Whole]:
         by_round: dict[int, list[Batch]] = {}
         for batch in batches:
             by_round.setdefault(batch.round_id, []).append(batch)
-        counted: dict[int, frozenset[int]] = {}
+        late: dict[int, NDArray[np.bool_]] = {}
         with self.database.write() as connection:
-            for round_id in sorted(by_round):
-                together: dict[int, int] = {}
-                for batch in by_round[round_id]:
-                    together = batch.steps | together  # the first counts
+            for round_id, group in sorted(by_round.items()):
+                groups = group[0].groups
                 if rounds.state(connection, round_id) == OPEN:
-                    fold(connection, round_id, batch.groups, together, self._key)
-                    counted[round_id] = frozenset(together)
+                    seats = np.concatenate([batch.seats for batch in group])
+                    steps = np.concatenate([batch.steps for batch in group])
+                    seats, first = np.unique(seats, return_index=True)  # a user's first counts
+                    fold(connection, round_id, groups, seats, steps[first], self._key)
+                    late[round_id] = np.zeros(groups.size, np.bool_)
                 else:
-                    counted[round_id] = self._reported(connection, round_id, batch.groups.size)
-        return [frozenset(batch.steps) - counted[batch.round_id] for batch in batches]
+                    late[round_id] = ~self._reported(connection, round_id, groups.size)
+        return [batch.seats[late[batch.round_id][batch.seats]] for batch in batches]
 
-    def _reported(self, connection: Connection, round_id: int, n_seats: int) -> frozenset[int]:
+    def _reported(self, connection: Connection, round_id: int, n_seats: int) -> NDArray[np.bool_]:
         if rounds.state(connection, round_id) != RELEASED:
-            return frozenset()
-        mask = release.who(connection, round_id, n_seats, counted=False)
-        return frozenset(np.flatnonzero(mask).tolist())
+            return np.zeros(n_seats, np.bool_)
+        return release.who(connection, round_id, n_seats, counted=False)
 
     def release(self, name: str, number: int) -> release.Document | None:
         """Close a round and store its release; None where that has been done."""

@@ -129,6 +129,8 @@ def _prepare_sqlite(engine: Engine, file: str, *, read_only: bool) -> None:
             f"query_only={int(read_only)}",
         ):  # fmt: skip
             cursor.execute(f"PRAGMA {setting}")
+        # Reports touch many pages again and again: copy them from the log a few times less.
+        cursor.execute("PRAGMA wal_autocheckpoint=4000")
         cursor.close()
 
     @event.listens_for(engine, "begin")
