@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,20 +20,23 @@ ROLES = ("operator", "app", "analyst")  # as the first start prints them
 
 @dataclass(frozen=True)
 class Embedded:
-    """A running service: its address and a token for each role."""
+    """A running service: its address, a token for each role, and the supervisor's process."""
 
     url: str
     tokens: dict[str, str]
+    pid: int
 
 
 @contextmanager
-def embedded(*, port: int = 0) -> Iterator[Embedded]:
+def embedded(*, port: int = 0, settings: Mapping[str, str] | None = None) -> Iterator[Embedded]:
     """Run both roles with their defaults until the block ends; leave no process and no file.
 
     Parameters
     ----------
     port
         To listen on; 0 is any that is free.
+    settings
+        What is not to be as by default, by the name of the environment's variable.
     """
     with TemporaryDirectory(prefix="shoal-") as name, ExitStack() as stack:
         folder = Path(name)
@@ -42,6 +45,7 @@ def embedded(*, port: int = 0) -> Iterator[Embedded]:
             "SHOAL_DATA": str(folder / "data"),
             "SHOAL_AGGREGATOR_PORT": str(port),
             "SHOAL_LEARNER_PORT": str(free_port()),
+            **(settings or {}),
         }
         log = stack.enter_context((folder / "log").open("w+"))
         tree = subprocess.Popen(
@@ -62,7 +66,7 @@ def embedded(*, port: int = 0) -> Iterator[Embedded]:
                 said = log.read().strip().splitlines()
                 raise ShoalError(f"the service did not start: {said[-1] if said else 'no reason'}")
             tokens[role] = token.strip()
-        yield Embedded(f"http://127.0.0.1:{port}", tokens)
+        yield Embedded(f"http://127.0.0.1:{port}", tokens, tree.pid)
 
 
 def free_port(*, wanted: int = 0) -> int:
