@@ -26,6 +26,10 @@ class DemandError(InvalidInputError):
     """A demand for feedback that no sequence of anonymous assignments can meet."""
 
 
+class LostTaskError(ShoalError):
+    """A task that killed its workers time after time."""
+
+
 class UnknownNameError(InvalidInputError):
     """A name that is not known, with the nearest known ones."""
 

@@ -1,11 +1,26 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from shoal.engines import LocalEngine, Tick
-from shoal.errors import InvalidInputError, ShoalError, UnknownNameError
+from shoal.errors import InvalidInputError, LostTaskError, ShoalError, UnknownNameError
+
+ROOT = Path(__file__).parents[2]
+
+
+def until(condition: Callable[[], bool], *, patience: float = 60.0) -> None:
+    end = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def square(task: int, tick: Tick) -> tuple[int, int]:
@@ -40,9 +55,86 @@ def die(task: int, tick: Tick) -> int:
     os._exit(3)
 
 
-def test_a_worker_that_dies_is_told_in_one_line() -> None:
-    with pytest.raises(ShoalError, match="a worker process died"):
+def test_a_task_that_kills_its_worker_every_time_is_named() -> None:
+    with pytest.raises(LostTaskError, match=r"task \d killed its worker 3 times \(exit code 3\)"):
         list(LocalEngine(n_workers=2).run(die, [1, 2]))
+
+
+def fragile(task: tuple[Path, int], tick: Tick) -> int:
+    folder, number = task
+    tick(1)
+    with (folder / f"{number}").open("a") as tries:
+        tries.write("x")
+    if number == 2 or (number == 4 and (folder / "4").read_text() == "x"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    tick(1)
+    return number
+
+
+def test_a_killed_worker_costs_only_its_unfinished_task(tmp_path: Path) -> None:
+    ticks: list[int] = []
+    errors: list[LostTaskError] = []
+    tasks = [(tmp_path, number) for number in range(7)]
+
+    def lost(index: int, error: LostTaskError) -> int:
+        errors.append(error)
+        return -1
+
+    engine = LocalEngine(n_workers=2)
+    done = list(engine.run(fragile, tasks, tick=ticks.append, lost=lost))
+    assert sorted(done) == [(0, 0), (1, 1), (2, -1), (3, 3), (4, 4), (5, 5), (6, 6)]
+    tries = {path.name: len(path.read_text()) for path in tmp_path.iterdir()}
+    assert tries == {"0": 1, "1": 1, "2": 3, "3": 1, "4": 2, "5": 1, "6": 1}
+    assert sum(ticks) == 2 * 6
+    assert "signal 9" in str(errors[0])
+    assert f"{tasks[2]}" in str(errors[0])
+
+
+def linger(task: Path, tick: Tick) -> None:
+    task.write_text(str(os.getpid()))
+    while True:
+        signal.pause()
+
+
+def test_workers_end_with_the_engine_that_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from pathlib import Path\n"
+        "from shoal.engines import LocalEngine\n"
+        "from tests.engines.test_local import linger\n"
+        "if __name__ == '__main__':\n"
+        f"    list(LocalEngine(n_workers=2).run(linger, [Path('{tmp_path}/{{i}}'.format(i=i))"
+        " for i in range(2)]))\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, str(script)], env=environment) as engine:
+        files = [tmp_path / str(i) for i in range(2)]
+        until(lambda: all(file.exists() and file.read_text() for file in files))
+        pids = [int(file.read_text()) for file in files]
+        engine.kill()
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
+
+
+def unsendable(task: int, tick: Tick) -> object:
+    return lambda: task
+
+
+def test_a_result_that_can_not_be_sent_is_told_in_one_line() -> None:
+    with pytest.raises(ShoalError, match="a worker's result must be sendable"):
+        list(LocalEngine(n_workers=2).run(unsendable, [1, 2]))
+
+
+def test_a_script_without_a_main_guard_is_told_so(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from operator import add\n"
+        "from shoal.engines import LocalEngine\n"
+        "list(LocalEngine(n_workers=2).run(add, [1, 2]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert "must do so under `if __name__ == '__main__':`" in done.stderr
 
 
 def unknown(task: int, tick: Tick) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from shoal.cli.options import (
+    engine_options,
     json_option,
     means_option,
     names,
@@ -15,7 +16,6 @@ from shoal.cli.options import (
     policy_options,
     problem_options,
     settings,
-    workers_option,
 )
 
 
@@ -30,7 +30,7 @@ from shoal.cli.options import (
 @means_option
 @policy_options
 @click.option("--untuned", is_flag=True, help="Use each policy's default options.")
-@workers_option
+@engine_options
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -51,6 +51,8 @@ def command(
     means_file: str | None,
     options: tuple[str, ...],
     untuned: bool,
+    engine: str,
+    address: str | None,
     n_workers: int | None,
     out: Path | None,
     as_json: bool,
@@ -62,7 +64,7 @@ def command(
     unless --untuned is given; -o POLICY.NAME=VALUE overrides them.
     """
     from shoal.cli import console
-    from shoal.engines import LocalEngine
+    from shoal.engines import make_engine
     from shoal.errors import InvalidInputError
     from shoal.instances import load_means
     from shoal.simulation.comparison import PAPER, compare
@@ -91,7 +93,7 @@ def command(
             means=load_means(means_file) if means_file else None,
             options=chosen,
             tuned=not untuned,
-            engine=LocalEngine(n_workers=n_workers),
+            engine=make_engine(engine, n_workers=n_workers, address=address),
             progress=progress,
         )
     if out:

@@ -55,6 +55,30 @@ def play_options(command: Command) -> Command:
     return command
 
 
+def engine_options(command: Command) -> Command:
+    """Add the options that say where the work runs."""
+    for option in reversed(
+        [
+            click.option(
+                "--engine",
+                default="local",
+                show_default=True,
+                help="local (processes on this machine) or ray (a cluster).",
+            ),
+            click.option(
+                "--address",
+                metavar="HOST:PORT",
+                help="A Ray cluster to join; by default one is started here.",
+            ),
+            click.option(
+                "--workers", "n_workers", type=int, help="Tasks at a time; by default one per core."
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
 means_option = click.option(
     "--means",
     "means_file",
@@ -62,9 +86,6 @@ means_option = click.option(
     help="Your own matrix of expected rewards, a row per user: CSV, Parquet or .npy.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
-workers_option = click.option(
-    "--workers", "n_workers", type=int, help="Processes; by default one per core."
-)
 policy_options = click.option(
     "--option",
     "-o",

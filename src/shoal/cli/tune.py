@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from shoal.cli.options import json_option, names, problem_options, workers_option
+from shoal.cli.options import engine_options, json_option, names, problem_options
 
 
 @click.command(name="tune")
@@ -17,7 +17,7 @@ from shoal.cli.options import json_option, names, problem_options, workers_optio
 @click.option("--policies", help="Policies by name; by default all that have a grid.")
 @problem_options
 @click.option("--runs", "n_runs", default=20, show_default=True, help="Validation runs per point.")
-@workers_option
+@engine_options
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -33,6 +33,8 @@ def command(
     horizon: int,
     seed: int,
     n_runs: int,
+    engine: str,
+    address: str | None,
     n_workers: int | None,
     out: Path | None,
     as_json: bool,
@@ -44,7 +46,7 @@ def command(
     paper's policies and one for the others.
     """
     from shoal.cli import console
-    from shoal.engines import LocalEngine
+    from shoal.engines import make_engine
     from shoal.simulation.records import check_new
     from shoal.simulation.tune import GRID, tune
 
@@ -60,7 +62,7 @@ def command(
             horizon=horizon,
             n_runs=n_runs,
             seed=seed,
-            engine=LocalEngine(n_workers=n_workers),
+            engine=make_engine(engine, n_workers=n_workers, address=address),
             progress=lambda finished, done, total: progress("", done, total),
         )
     text = json.dumps(found, indent=2, sort_keys=True)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
+
+from shoal.errors import LostTaskError
 
 Tick = Callable[[int], None]
-"""Called with the amount of work just done, from whichever process does it."""
+"""Called with the amount of work just done; below 0 where a worker died and it is lost again."""
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+
+MOST_DEATHS = 3
+"""A task that has killed this many workers is given up."""
 
 
 class Engine(Protocol):
@@ -25,6 +31,38 @@ class Engine(Protocol):
         tasks: Sequence[Task],
         *,
         tick: Tick | None = None,
+        lost: Callable[[int, LostTaskError], Result] | None = None,
     ) -> Iterator[tuple[int, Result]]:
-        """Yield (index of the task, result) as the tasks finish."""
+        """Yield (index of the task, result) as the tasks finish.
+
+        What ``work`` raises is raised here. A worker that dies costs only the task that it was
+        at, which is done again. A task that kills its workers time after time is given up:
+        ``lost`` says what stands for its result; without it, the error is raised.
+        """
         ...
+
+
+class Losses(Generic[Result]):
+    """Count the workers that each task has killed, and give up where there are too many."""
+
+    def __init__(
+        self,
+        tasks: Sequence[object],
+        lost: Callable[[int, LostTaskError], Result] | None,
+    ) -> None:
+        self._tasks = tasks
+        self._lost = lost
+        self._deaths = Counter[int]()
+
+    def count(self, index: int, reason: str) -> list[Result]:
+        """Return what stands for a lost task's result; nothing while it is worth another try."""
+        self._deaths[index] += 1
+        if self._deaths[index] < MOST_DEATHS:
+            return []
+        error = LostTaskError(
+            f"task {index} killed its worker {MOST_DEATHS} times ({reason}) and was given up: "
+            f"{self._tasks[index]}."
+        )
+        if self._lost is None:
+            raise error
+        return [self._lost(index, error)]

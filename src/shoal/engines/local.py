@@ -1,27 +1,32 @@
-"""The default engine: a pool of processes on this machine."""
+"""The default engine: processes on this machine, each with a pipe of its own.
+
+Nothing is shared between workers, no queue and no lock, so that one that is killed at any moment
+leaves the others as they are.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import traceback
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.queues import Queue
-from queue import Empty
-from threading import Event, Thread
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from threading import Thread
+from typing import Any
 
-from shoal.engines.base import Result, Task, Tick
-from shoal.errors import ShoalError
+from shoal.engines.base import MOST_DEATHS, Losses, Result, Task, Tick
+from shoal.errors import LostTaskError, ShoalError
 from shoal.model.numbers import whole_number
-
-_ticks: Queue[int] | None = None
 
 
 class LocalEngine:
     """Run tasks in ``n_workers`` processes; by default as many as there are cores.
 
-    One worker, or one task, needs no second process.
+    One worker, or one task, needs no second process, unless it must be outlived: with ``lost``
+    given, every task runs in a worker.
     """
 
     def __init__(self, *, n_workers: int | None = None) -> None:
@@ -34,53 +39,146 @@ class LocalEngine:
         tasks: Sequence[Task],
         *,
         tick: Tick | None = None,
+        lost: Callable[[int, LostTaskError], Result] | None = None,
     ) -> Iterator[tuple[int, Result]]:
         """Yield (index, result) as the tasks finish."""
         tick = tick or (lambda done: None)
-        if min(self.n_workers, len(tasks)) <= 1:
-            for index, task in enumerate(tasks):
-                yield index, work(task, tick)
+        n_workers = min(self.n_workers, len(tasks))
+        if n_workers > 1 or (n_workers == 1 and lost):
+            yield from _run(work, tasks, n_workers, tick, Losses(tasks, lost))
             return
+        for index, task in enumerate(tasks):
+            yield index, work(task, tick)
+
+
+class _Worker:
+    """A process, the end of its pipe that is ours, and what it is at."""
+
+    def __init__(self, work: Callable[[Task, Tick], Result]) -> None:
         context = multiprocessing.get_context("spawn")
-        ticks: Queue[int] = context.Queue()
-        finished = Event()
-        listener = Thread(target=_listen, args=(ticks, tick, finished), daemon=True)
-        listener.start()
-        pool = ProcessPoolExecutor(
-            min(self.n_workers, len(tasks)), context, initializer=_start, initargs=(ticks,)
-        )
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, work), daemon=True)
+        # The child inherits the mask: Ctrl-C is for the engine alone, which then ends its workers.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            futures: dict[Future[Result], int] = {
-                pool.submit(_work, work, task): index for index, task in enumerate(tasks)
-            }
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-        except BrokenProcessPool as error:
-            raise ShoalError(
-                "a worker process died; a script that starts workers must do so under "
-                "`if __name__ == '__main__':`, or run with one worker."
-            ) from error
+            self.process.start()
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-            finished.set()
-            listener.join()
-            ticks.close()
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        theirs.close()
+        self.started = False
+        self.index: int | None = None
+        self.ticked = 0
+
+    def give(self, index: int, task: object) -> None:
+        self.index, self.ticked = index, 0
+        with suppress(OSError):  # it has just died: the pipe's end says so
+            self.pipe.send(task)
+
+    def end(self) -> None:
+        self.pipe.close()
+        if self.index is not None or not self.started:
+            self.process.kill()
+        self.process.join()
 
 
-def _start(ticks: Queue[int]) -> None:
-    global _ticks
-    _ticks = ticks
+def _run(
+    work: Callable[[Task, Tick], Result],
+    tasks: Sequence[Task],
+    n_workers: int,
+    tick: Tick,
+    losses: Losses[Result],
+) -> Iterator[tuple[int, Result]]:
+    waiting = deque(range(len(tasks)))
+    workers: list[_Worker] = []
+    stillborn = 0
+    try:
+        while waiting or any(worker.index is not None for worker in workers):
+            busy = sum(worker.index is not None for worker in workers)
+            while len(workers) < min(n_workers, busy + len(waiting)):
+                workers.append(_Worker(work))
+            heard = wait([worker.pipe for worker in workers])
+            for worker in [worker for worker in workers if worker.pipe in heard]:
+                kind, value = _hear(worker)
+                if kind == "tick":
+                    worker.ticked += value
+                    tick(value)
+                    continue
+                index, worker.index = worker.index, None
+                if kind == "dead":
+                    worker.end()
+                    workers.remove(worker)
+                    stillborn = 0 if worker.started else stillborn + 1
+                    _check_start(worker, stillborn)
+                    if index is not None:
+                        tick(-worker.ticked)
+                        given_up = losses.count(index, value)
+                        if not given_up:
+                            waiting.appendleft(index)
+                        yield from ((index, result) for result in given_up)
+                    continue
+                worker.started = True
+                if waiting:
+                    following = waiting.popleft()
+                    worker.give(following, tasks[following])
+                if kind == "error":
+                    raise value
+                if index is not None:
+                    yield index, value
+    finally:
+        for worker in workers:
+            worker.end()
 
 
-def _work(work: Callable[[Task, Tick], Result], task: Task) -> Result:
-    return work(task, _ticks.put if _ticks else lambda done: None)
+def _hear(worker: _Worker) -> tuple[str, Any]:
+    """Return what a worker says, or that it is dead, which the end of its pipe tells."""
+    try:
+        kind, value = worker.pipe.recv()
+    except (EOFError, OSError):
+        worker.process.join()
+        code = worker.process.exitcode or 0
+        return "dead", f"signal {-code}" if code < 0 else f"exit code {code}"
+    return kind, value
 
 
-def _listen(ticks: Queue[int], tick: Tick, finished: Event) -> None:
-    """Pass the workers' ticks on, until all is finished and nothing is left."""
-    while True:
-        try:
-            tick(ticks.get(timeout=0.05))
-        except Empty:
-            if finished.is_set():
-                return
+def _check_start(worker: _Worker, stillborn: int) -> None:
+    """Refuse to start workers over and over that can't start."""
+    if not worker.started and (worker.process.exitcode or 0) >= 0:
+        raise ShoalError(
+            "a worker process could not start; a script that starts workers must do so under "
+            "`if __name__ == '__main__':`, or run with one worker."
+        )
+    if stillborn >= MOST_DEATHS:
+        raise ShoalError(f"{stillborn} worker processes were killed before they could start.")
+
+
+def _serve(pipe: Connection, work: Callable[[Task, Tick], Result]) -> None:
+    """Work on one task after another, until the pipe ends."""
+    Thread(target=_follow_parent, daemon=True).start()
+    with suppress(EOFError, OSError):
+        pipe.send(("ready", None))
+        while True:
+            task = pipe.recv()
+            try:
+                answer: tuple[str, Any] = "done", work(task, lambda done: pipe.send(("tick", done)))
+            except Exception as error:
+                if not isinstance(error, ShoalError):
+                    error.add_note(f"In a worker:\n{traceback.format_exc()}")
+                answer = "error", error
+            _send(pipe, answer)
+
+
+def _send(pipe: Connection, answer: tuple[str, Any]) -> None:
+    try:
+        pipe.send(answer)
+    except OSError:
+        raise
+    except Exception as error:  # pickle raises whatever it likes
+        pipe.send(("error", ShoalError(f"a worker's result must be sendable; got: {error}.")))
+
+
+def _follow_parent() -> None:
+    """Die when the parent is killed: nobody waits for the results any more."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)

@@ -1,0 +1,139 @@
+"""Joining a Ray cluster, or starting one, with Ray's token on.
+
+Whoever reaches a Ray cluster without a token can run anything on it. So the token is never off
+here: joining takes the cluster's own, from ``RAY_AUTH_TOKEN``, the file that
+``RAY_AUTH_TOKEN_PATH`` names, or ``~/.ray/auth_token``; a cluster that is started for one command
+gets a new random one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import subprocess
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+from shoal.errors import InvalidInputError, ShoalError
+
+PATIENCE = 12.0
+"""Seconds that a cluster has to answer."""
+
+REFUSED = "InvalidAuthToken"
+
+QUIET = {
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # what Ray will do anyway, without its warning
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+
+_JOIN = """
+import sys, ray
+ray.init(address=sys.argv[1], log_to_driver=False, configure_logging=False)
+"""
+
+
+def connect(*, address: str | None = None, n_workers: int | None = None) -> None:
+    """Join the cluster at ``address`` (HOST:PORT, or "auto"), or start one on this machine.
+
+    This machine must itself be a node of a cluster that is joined. A process that is connected
+    already stays where it is. A cluster that was started ends with this process.
+    """
+    if find_spec("ray") is None:
+        raise ShoalError("ray is missing: pip install 'shoal[cluster]'.")
+    mode = os.environ.setdefault("RAY_AUTH_MODE", "token")
+    if mode != "token":
+        raise InvalidInputError(f"RAY_AUTH_MODE must be token, or not set; got {mode!r}.")
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    if address is None and not _has_token():
+        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+
+    import ray
+
+    if ray.is_initialized():
+        return
+    # Ray reads mode and token when it is imported, which may be long ago.
+    core: Any = import_module("ray._raylet")
+    core.Config.initialize("")
+    core.AuthenticationTokenLoader.instance().reset_cache()
+    # A program that wants Ray's log sets up logging; the others see what Shoal says.
+    logging.getLogger("ray").addHandler(logging.NullHandler())
+    if address is None:
+        ray.init(
+            address="local",
+            num_cpus=n_workers,
+            include_dashboard=False,
+            log_to_driver=False,
+            configure_logging=False,
+        )
+        return
+    _check_reachable(address)
+    ray.init(address=address, log_to_driver=False, configure_logging=False)
+
+
+def check_address(address: str) -> str:
+    """Return an address that a cluster can have, or refuse it.
+
+    >>> check_address("ray://10.0.0.1:10001")
+    Traceback (most recent call last):
+    shoal.errors.InvalidInputError: address must be HOST:PORT, or auto; got 'ray://10.0.0.1:10001'.
+    """
+    host, _, port = address.rpartition(":")
+    if address == "auto" or (host and "/" not in host and port.isdigit()):
+        return address
+    raise InvalidInputError(f"address must be HOST:PORT, or auto; got {address!r}.")
+
+
+def _has_token() -> bool:
+    if os.environ.get("RAY_AUTH_TOKEN"):
+        return True
+    named = os.environ.get("RAY_AUTH_TOKEN_PATH")
+    return Path(named or Path.home() / ".ray" / "auth_token").is_file()
+
+
+def _check_reachable(address: str) -> None:
+    """Join from a process that can be ended: Ray itself tries for minutes, deaf to Ctrl-C."""
+    if not _has_token():
+        raise ShoalError(
+            f"the token of the Ray cluster at {address} must be in RAY_AUTH_TOKEN, in the file "
+            "that RAY_AUTH_TOKEN_PATH names, or in ~/.ray/auth_token; got none. On the cluster, "
+            "`ray get-auth-token` prints it."
+        )
+    said = ""
+    with subprocess.Popen(
+        [sys.executable, "-c", _JOIN, address],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        enough = Timer(PATIENCE, child.kill)
+        enough.start()
+        for line in child.stderr or ():
+            said += line
+            if REFUSED in line:
+                child.kill()
+        enough.cancel()
+    if child.returncode == 0:
+        return
+    raise ShoalError(
+        f"the Ray cluster at {address} must answer within {PATIENCE:.0f} s; got "
+        f"{_reason(said)}. Check the address (`ray status` on the cluster), that this machine is "
+        "one of its nodes (`ray start --address=...`), the token (`ray get-auth-token`), the "
+        "firewall, and that Ray and Python have the same versions on all nodes."
+    )
+
+
+def _reason(said: str) -> str:
+    """Put in a few words what Ray says in many lines."""
+    if REFUSED in said:
+        return "a refusal of the token"
+    if "Version mismatch" in said:
+        return "a version mismatch"
+    if "Failed to connect to GCS" in said or not said.strip():
+        return "no answer"
+    return said.strip().splitlines()[-1].rstrip(".")
