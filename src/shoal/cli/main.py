@@ -21,9 +21,12 @@ COMMANDS = {
     "doctor": "Check the service's settings, stores and clocks, and every stored plan and release.",
     "export": "Write a campaign's released totals as Parquet.",
     "policies": "Show the policies, what each needs and what it guarantees.",
+    "report": "Write a sweep or a comparison as one HTML page that can be mailed.",
     "restore": "Fill an empty store from a backup.",
     "serve": "Run the service: both roles, or one of them.",
     "simulate": "Run one policy and show its regret over time.",
+    "status": "Show how far a sweep is: done, running, failed, time left.",
+    "sweep": "Play a grid of simulations that goes on where it was stopped.",
     "tune": "Choose hyperparameters on separate validation instances.",
 }
 

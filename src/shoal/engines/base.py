@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from shoal.errors import LostTaskError
@@ -25,6 +25,10 @@ class Engine(Protocol):
     or the order: that is what makes results the same bytes everywhere.
     """
 
+    def capacity(self) -> int:
+        """Return how many tasks run at a time."""
+        ...
+
     def run(
         self,
         work: Callable[[Task, Tick], Result],
@@ -32,8 +36,8 @@ class Engine(Protocol):
         *,
         tick: Tick | None = None,
         lost: Callable[[int, LostTaskError], Result] | None = None,
-    ) -> Iterator[tuple[int, Result]]:
-        """Yield (index of the task, result) as the tasks finish.
+    ) -> Generator[tuple[int, Result], None, None]:
+        """Yield (index of the task, result) as the tasks finish; closed early, stop all work.
 
         What ``work`` raises is raised here. A worker that dies costs only the task that it was
         at, which is done again. A task that kills its workers time after time is given up:

@@ -11,7 +11,7 @@ import os
 import signal
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from threading import Thread
@@ -33,6 +33,10 @@ class LocalEngine:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         self.n_workers = whole_number("workers", cores or 1 if n_workers is None else n_workers)
 
+    def capacity(self) -> int:
+        """Return how many tasks run at a time."""
+        return self.n_workers
+
     def run(
         self,
         work: Callable[[Task, Tick], Result],
@@ -40,7 +44,7 @@ class LocalEngine:
         *,
         tick: Tick | None = None,
         lost: Callable[[int, LostTaskError], Result] | None = None,
-    ) -> Iterator[tuple[int, Result]]:
+    ) -> Generator[tuple[int, Result], None, None]:
         """Yield (index, result) as the tasks finish."""
         tick = tick or (lambda done: None)
         n_workers = min(self.n_workers, len(tasks))
@@ -87,7 +91,7 @@ def _run(
     n_workers: int,
     tick: Tick,
     losses: Losses[Result],
-) -> Iterator[tuple[int, Result]]:
+) -> Generator[tuple[int, Result], None, None]:
     waiting = deque(range(len(tasks)))
     workers: list[_Worker] = []
     stillborn = 0

@@ -7,7 +7,7 @@ same rule as on one machine.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from time import monotonic
@@ -48,6 +48,11 @@ class RayEngine:
         """Join or start the cluster now; ``run`` does so by itself."""
         connect(address=self.address, n_workers=self.n_workers)
 
+    def capacity(self) -> int:
+        """Return how many tasks run at a time."""
+        self.connect()
+        return self.n_workers or _cores()
+
     def run(
         self,
         work: Callable[[Task, Tick], Result],
@@ -55,7 +60,7 @@ class RayEngine:
         *,
         tick: Tick | None = None,
         lost: Callable[[int, LostTaskError], Result] | None = None,
-    ) -> Iterator[tuple[int, Result]]:
+    ) -> Generator[tuple[int, Result], None, None]:
         """Yield (index, result) as the tasks finish."""
         if not tasks:
             return
@@ -70,7 +75,7 @@ class RayEngine:
         running: dict[ObjectRef[Any], Key] = {}
         try:
             while waiting or running:
-                room = self.n_workers or _cores() * TASKS_PER_CORE
+                room = self.n_workers or TASKS_PER_CORE * _cores()
                 while waiting and len(running) < room:
                     key = waiting.popleft()
                     actor = board.actor if board else None

@@ -11,7 +11,7 @@ import polars as pl
 
 COLOURS = ["#1b6ca8", "#d1495b", "#2e8b57", "#8a5a9e", "#c77d0a", "#4a4a4a", "#159a9c", "#7a4419"]
 DASHES = [[1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [5, 2], [12, 3], [3, 1], [1, 3]]
-WIDTH, HEIGHT, LABEL_GAP = 560, 340, 0.052
+WIDTH, HEIGHT, LABEL_GAP = 560, 340, 0.05
 
 
 def regret_figures(curves: pl.DataFrame) -> dict[str, alt.LayerChart]:
@@ -25,12 +25,7 @@ def regret_figures(curves: pl.DataFrame) -> dict[str, alt.LayerChart]:
 def regret_figure(curves: pl.DataFrame, *, title: str) -> alt.LayerChart:
     """Draw mean cumulative regret with its band for every policy."""
     policies = curves["policy"].unique(maintain_order=True).to_list()
-    colour = alt.Color("policy:N", legend=None, sort=policies).scale(
-        domain=policies, range=[COLOURS[i % len(COLOURS)] for i in range(len(policies))]
-    )
-    dash = alt.StrokeDash("policy:N", legend=None, sort=policies).scale(
-        domain=policies, range=[DASHES[i % len(DASHES)] for i in range(len(policies))]
-    )
+    colour, dash = colour_and_dash("policy", policies)
     rounds = alt.X("round:Q", title="round").axis(format="~s", grid=False)
     regret = alt.Y("mean:Q", title="cumulative regret, all users").axis(format="~s")
     base = alt.Chart(curves)
@@ -39,9 +34,9 @@ def regret_figure(curves: pl.DataFrame, *, title: str) -> alt.LayerChart:
     )
     lines = base.mark_line(strokeWidth=2).encode(x=rounds, y=regret, color=colour, strokeDash=dash)
     labels = (
-        alt.Chart(_label_places(curves))
+        alt.Chart(label_places(curves, "policy", "round"))
         .mark_text(align="left", dx=6, fontSize=12)
-        .encode(x="round:Q", y="place:Q", text="label:N", color=colour)
+        .encode(x="round:Q", y="place:Q", text="policy:N", color=colour)
     )
     figure: alt.LayerChart = (
         alt.layer(bands, lines, labels)
@@ -53,16 +48,25 @@ def regret_figure(curves: pl.DataFrame, *, title: str) -> alt.LayerChart:
     return figure
 
 
-def _label_places(curves: pl.DataFrame) -> pl.DataFrame:
-    """Put each label at its line's end, moved up where it would lie on the one below."""
-    ends = curves.group_by("policy", maintain_order=True).last().sort("mean")
-    gap = LABEL_GAP * curves.select(pl.col("mean").max()).item()
+def colour_and_dash(column: str, names: list[str]) -> tuple[alt.Color, alt.StrokeDash]:
+    """Give each line a colour and a dash of its own."""
+    dash = alt.StrokeDash(f"{column}:N", legend=None, sort=names).scale(
+        domain=names, range=[DASHES[i % len(DASHES)] for i in range(len(names))]
+    )
+    colour = alt.Color(f"{column}:N", legend=None, sort=names).scale(
+        domain=names, range=[COLOURS[i % len(COLOURS)] for i in range(len(names))]
+    )
+    return colour, dash
+
+
+def label_places(curves: pl.DataFrame, column: str, along: str) -> pl.DataFrame:
+    """Put each line's label at its end, moved up where it would lie on the one below.
+
+    The gap is a share of the figure's height, which reaches up to the highest band.
+    """
+    ends = curves.group_by(column, maintain_order=True).last().sort("mean")
+    gap = LABEL_GAP * curves.select(pl.max_horizontal("mean", "high").max()).item()
     places: list[float] = []
     for end in ends["mean"]:
         places.append(max(end, places[-1] + gap) if places else end)
-    return ends.select(
-        "policy",
-        "round",
-        place=pl.Series(places, dtype=pl.Float64),
-        label=pl.col("policy"),
-    )
+    return ends.select(column, along, place=pl.Series(places, dtype=pl.Float64))

@@ -8,6 +8,7 @@ alone, so that the records are the same whatever the number of workers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +51,13 @@ class Cell:
     options: Mapping[str, Any]
     means: NDArray[np.float64] | None = None
     purpose: str = "comparison"
+
+    def __str__(self) -> str:
+        last = self.first_run + self.n_runs - 1
+        told = {"options": dict(self.options)} if self.options else {}
+        told |= self.settings
+        spelled = ", ".join(f"{name}={value}" for name, value in told.items())
+        return f"{self.policy} on {self.instance}, runs {self.first_run} to {last} ({spelled})"
 
     @property
     def rounds(self) -> int:
@@ -180,10 +188,11 @@ def run_cells(
             progress("", done, total)
 
     runs: dict[int, Run] = {}
-    for index, run in engine.run(run_cell, cells, tick=tick):
-        runs[index] = run
-        if progress:
-            progress(f"{cells[index].policy} on {cells[index].instance}", done, total)
+    with closing(engine.run(run_cell, cells, tick=tick)) as finished:
+        for index, run in finished:
+            runs[index] = run
+            if progress:
+                progress(f"{cells[index].policy} on {cells[index].instance}", done, total)
     return [runs[index] for index in range(len(cells))]
 
 

@@ -75,25 +75,23 @@ class Comparison:
         full = {**config, "shoal": __version__, "python": platform.python_version()}
         return cls(pl.concat(records), merged, full)
 
+    @classmethod
+    def read(cls, folder: Path) -> Comparison:
+        """Read what ``write`` wrote."""
+        try:
+            config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+            records = pl.read_parquet(folder / "records.parquet")
+            summary = pl.read_csv(folder / "summary.csv")
+            names = ["smallest_group", "withheld", "user_rounds", "seconds"]
+            return cls(records, summary.select("instance", "policy", *names), config)
+        except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+            raise InvalidInputError(
+                f"{str(folder)!r} must hold the records of a comparison; got: {error}."
+            ) from None
+
     def curves(self) -> pl.DataFrame:
         """Return the mean over runs and its 95 % interval at every checkpoint."""
-        return (
-            self.records.group_by("instance", "policy", "round", maintain_order=True)
-            .agg(
-                pl.mean("regret").alias("mean"),
-                pl.std("regret").fill_null(0.0).alias("deviation"),
-                pl.len().alias("runs"),
-            )
-            .with_columns(
-                half=pl.col("deviation")
-                / pl.col("runs").sqrt()
-                * pl.col("runs").replace_strict(
-                    _quantiles(self.config["n_runs"]), return_dtype=pl.Float64
-                )
-            )
-            .with_columns(low=pl.col("mean") - pl.col("half"), high=pl.col("mean") + pl.col("half"))
-            .drop("deviation", "half")
-        )
+        return mean_and_interval(self.records, by=["instance", "policy", "round"])
 
     def summary(self) -> pl.DataFrame:
         """Return the total regret of each policy with its 95 % interval, and what it took."""
@@ -130,8 +128,26 @@ def make_folder(folder: Path) -> None:
         ) from error
 
 
-def _quantiles(n_runs: int) -> dict[int, float | None]:
-    """Return Student's 97.5 % point for each number of runs; one run has no interval."""
+def mean_and_interval(records: pl.DataFrame, *, by: Sequence[str]) -> pl.DataFrame:
+    """Return for each group the mean regret over runs, their number, and the 95 % interval."""
+    means = records.group_by(by, maintain_order=True).agg(
+        pl.mean("regret").alias("mean"),
+        pl.std("regret").fill_null(0.0).alias("deviation"),
+        pl.len().alias("runs"),
+    )
+    quantiles = {n: _quantile(n) for n in means["runs"].unique()}
+    half = (
+        pl.col("deviation")
+        / pl.col("runs").sqrt()
+        * pl.col("runs").replace_strict(quantiles, return_dtype=pl.Float64)
+    )
+    return means.with_columns(low=pl.col("mean") - half, high=pl.col("mean") + half).drop(
+        "deviation"
+    )
+
+
+def _quantile(n_runs: int) -> float | None:
+    """Return Student's 97.5 % point; one run has no interval."""
     from scipy.special import stdtrit
 
-    return {n: float(stdtrit(n - 1, 0.975)) if n > 1 else None for n in range(1, n_runs + 1)}
+    return float(stdtrit(n_runs - 1, 0.975)) if n_runs > 1 else None

@@ -1,0 +1,83 @@
+"""``shoal sweep``: a grid of simulations that goes on where it was stopped."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from shoal.cli.options import engine_options, json_option
+
+
+class Stopped(click.ClickException):
+    """Ctrl-C: not an error, but not the end either."""
+
+    exit_code = 130
+
+    def show(self, file: object = None) -> None:
+        """Say how to go on."""
+        click.echo(self.format_message(), err=True)
+
+
+@click.command(name="sweep")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The sweep's folder: a new one, or one to go on with.",
+)
+@click.option(
+    "--new",
+    type=click.Path(path_type=Path),
+    help="Another folder, where FILE has changed since --out was begun; cells of both are copied.",
+)
+@engine_options
+@json_option
+def command(
+    file: Path,
+    out: Path,
+    new: Path | None,
+    engine: str,
+    address: str | None,
+    n_workers: int | None,
+    as_json: bool,
+) -> None:
+    """Play every combination of the values in FILE, a TOML file, and keep the records in a folder.
+
+    Each finished cell is written at once. However a sweep ends, the same command goes on with
+    what is missing; "shoal status" tells how far it is, "shoal report" shows what it found.
+    """
+    from shoal.cli import console
+    from shoal.engines import make_engine
+    from shoal.simulation.sweeps import read_configuration, sweep
+
+    configuration = read_configuration(file)
+    try:
+        with console.progress("sweeping") as progress:
+            outcome = sweep(
+                configuration,
+                out,
+                new=new,
+                engine=make_engine(engine, n_workers=n_workers, address=address),
+                progress=lambda finished, done, total: progress("", done, total),
+            )
+    except KeyboardInterrupt:
+        raise Stopped("Stopped; the same command goes on with what is missing.") from None
+    if as_json:
+        click.echo(json.dumps(asdict(outcome)))
+    else:
+        console.table(
+            f"{new or out}",
+            ["cells", "done before", "copied", "done now", "failed"],
+            [(outcome.total, outcome.before, outcome.taken, outcome.done, outcome.failed)],
+        )
+    if outcome.failed:
+        click.echo(
+            f'{outcome.failed} cells failed: "shoal status {new or out}" says why, and the same '
+            "command tries them again.",
+            err=True,
+        )
+        raise SystemExit(1)

@@ -1,0 +1,124 @@
+"""What a sweep found: regret against what was varied, a line for each policy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import altair as alt
+import polars as pl
+
+from shoal.figures.regret import colour_and_dash, label_places
+
+Figure: TypeAlias = alt.LayerChart | alt.FacetChart
+
+NUMBERS = {
+    "n_users": "users",
+    "n_arms": "arms",
+    "min_group_size": "least group C",
+    "horizon": "rounds T",
+    "participation": "participation",
+}
+WORDS = {"instance": "instances", "rewards": "rewards"}
+SETTING = {**WORDS, **NUMBERS}
+"""What a sweep may vary apart from policies and their options, with its name for people."""
+
+LOG_FROM = 20
+"""An axis whose greatest value is this many times its least is logarithmic."""
+
+
+def varied(summary: pl.DataFrame) -> list[str]:
+    """Return the settings that have more than one value."""
+    return [name for name in SETTING if summary[name].n_unique() > 1]
+
+
+def with_labels(summary: pl.DataFrame) -> pl.DataFrame:
+    """Add the name of each line: the policy and those options of it that vary."""
+    differing = {
+        policy: _differing([json.loads(options) for options in part["options"]])
+        for (policy,), part in summary.group_by("policy")
+    }
+    labels = [
+        " ".join([policy, *(f"{o}={given[o]}" for o in differing[policy] if o in given)])
+        for policy, given in zip(
+            summary["policy"], map(json.loads, summary["options"]), strict=True
+        )
+    ]
+    return summary.with_columns(label=pl.Series(labels, dtype=pl.String))
+
+
+def settings_figures(summary: pl.DataFrame) -> dict[str, Figure]:
+    """Draw regret per user and round against the number that takes the most values.
+
+    There is a figure for each combination of the other settings, by its name. ``summary`` has
+    the columns of ``summarise`` and a label for each line.
+    """
+    per = pl.col("n_users") * pl.col("horizon")
+    scaled = summary.with_columns(pl.col("mean", "low", "high") / per)
+    names = varied(summary)
+    numbers = [name for name in names if name in NUMBERS]
+    axis = max(numbers, key=lambda name: summary[name].n_unique()) if numbers else None
+    rest = [name for name in names if name != axis]
+    labels = summary["label"].unique(maintain_order=True).to_list()
+    return {
+        title: _lines(part, axis, labels, title) if axis else _dots(part, labels, title)
+        for title, part in parts(scaled, rest)
+    }
+
+
+def parts(frame: pl.DataFrame, names: Sequence[str]) -> list[tuple[str, pl.DataFrame]]:
+    """Split by the settings of these names; each part's title says which it is."""
+    if not names:
+        return [("All settings", frame)]
+    return [
+        (", ".join(f"{SETTING[n]}: {_spell(v)}" for n, v in zip(names, key, strict=True)), part)
+        for key, part in frame.group_by(names, maintain_order=True)
+    ]
+
+
+def _lines(part: pl.DataFrame, axis: str, labels: list[str], title: str) -> Figure:
+    part = part.sort(axis)
+    values = part[axis].unique().sort().to_list()
+    colour, dash = colour_and_dash("label", labels)
+    wide = values[0] > 0 and values[-1] / values[0] >= LOG_FROM
+    x = (
+        alt.X(f"{axis}:Q", title=NUMBERS[axis])
+        .scale(type="log" if wide else "linear", zero=False, nice=False, padding=12)
+        .axis(values=values, format="~s", grid=False)
+    )
+    y = alt.Y("mean:Q", title="regret per user and round")
+    base = alt.Chart(part)
+    intervals = base.mark_rule(strokeWidth=1).encode(
+        x=x, y=alt.Y("low:Q", title=""), y2="high:Q", color=colour
+    )
+    lines = base.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, strokeDash=dash)
+    points = base.mark_point(filled=True, size=36, opacity=1).encode(x=x, y=y, color=colour)
+    names = (
+        alt.Chart(label_places(part, "label", axis))
+        .mark_text(align="left", dx=8, fontSize=12)
+        .encode(x=f"{axis}:Q", y="place:Q", text="label:N", color=colour)
+    )
+    return alt.layer(intervals, lines, points, names).properties(title=title)
+
+
+def _dots(part: pl.DataFrame, labels: list[str], title: str) -> Figure:
+    """Nothing but policies differ: a row for each."""
+    colour, _ = colour_and_dash("label", labels)
+    y = alt.Y("label:N", title=None, sort="x")
+    base = alt.Chart(part)
+    x = alt.X("mean:Q", title="regret per user and round").scale(zero=True)
+    intervals = base.mark_rule(strokeWidth=2).encode(
+        x=alt.X("low:Q", title=""), x2="high:Q", y=y, color=colour
+    )
+    points = base.mark_point(filled=True, size=60, opacity=1).encode(x=x, y=y, color=colour)
+    return alt.layer(intervals, points).properties(title=title)
+
+
+def _differing(options: list[dict[str, object]]) -> list[str]:
+    names = list(dict.fromkeys(name for given in options for name in given))
+    return [n for n in names if len({json.dumps(given.get(n)) for given in options}) > 1]
+
+
+def _spell(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shoal.errors import InvalidInputError, UnknownNameError
+from shoal.simulation.sweeps import Configuration, read_configuration
+from shoal.simulation.sweeps.cells import cells_of
+
+WHOLE = """
+# a comment = with a sign
+policies = ["elimination-lp", "random"]
+instances = "linear"
+users = [
+    20,
+    40,
+]
+min_group_size = [2, 4]
+horizon = 100
+runs = 25
+
+[options.elimination-lp]
+gamma = [4, 8]
+grid = "minimax"
+"""
+
+
+def read(folder: Path, text: str) -> Configuration:
+    file = folder / "sweep.toml"
+    file.write_text(text)
+    return read_configuration(file)
+
+
+def test_a_grid_is_every_combination_in_blocks_of_runs(tmp_path: Path) -> None:
+    configuration = read(tmp_path, WHOLE)
+    assert configuration.users == (20, 40)
+    assert configuration.arms == (5,)
+    cells = cells_of(configuration)
+    assert len(cells) == 2 * 2 * (2 + 1) * 2
+    assert len({cell.name for cell in cells}) == len(cells)
+    assert {(c.cell.first_run, c.cell.n_runs) for c in cells} == {(0, 20), (20, 5)}
+    assert {c.cell.options["gamma"] for c in cells if c.cell.policy != "random"} == {4, 8}
+
+
+def test_a_cell_is_named_by_its_content_alone(tmp_path: Path) -> None:
+    names = {cell.name for cell in cells_of(read(tmp_path, WHOLE))}
+    fewer = {cell.name for cell in cells_of(read(tmp_path, WHOLE.replace("[2, 4]", "4")))}
+    assert fewer < names
+    assert not names & {
+        cell.name for cell in cells_of(read(tmp_path, WHOLE.replace("= 100", "= 101")))
+    }
+
+
+def test_large_populations_are_played_in_smaller_blocks() -> None:
+    cells = cells_of(Configuration(policies=("random",), users=(400_000,), runs=5))
+    assert [c.cell.n_runs for c in cells] == [2, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("horizon", "horizn"), "key in line 10 of {} must be a known name; got 'horizn': did you"),
+        (("= 100", "= 'long'"), "horizon in line 10 of {} must be a whole number of at least 1"),
+        (("    40", "    4.5"), r"users\[1\] in line 5 of {} must be a whole number"),
+        (("    40", "    20"), r"users\[1\] in line 5 of {} must differ from those before it; got"),
+        (('"random"', '"randm"'), r"policies\[1\] in line 3 of {} .* did you mean 'random'"),
+        (('"linear"', '"liner"'), "instances in line 4 of {} .* did you mean 'linear'"),
+        (("[2, 4]", "[]"), "min_group_size in line 9 of {} must have at least one value"),
+        (("[2, 4]", "[2, 30]"), "min_group_size in line 9 .* got 30 with 20 users"),
+        (("= 25", "= true"), "runs in line 11 of {} must be a whole number"),
+        (("gamma", "gama"), "options.elimination-lp.gama in line 14 of {} .* did you mean 'gamma'"),
+        (("[4, 8]", "'much'"), "options.elimination-lp.gamma in line 14 of {} must be a positive"),
+        (("elimination-lp]", "ucb]"), "policy with options in line 13 of {} must be a known name"),
+        (("= 25", "="), r"{} must be TOML; got: .*line 11"),
+        (("policies", "#"), "{} must name policies; got none"),
+        (("runs = 25", "participation = 1.5"), "participation in line 11 .* between 0 and 1"),
+        (("runs = 25", "seed = -1"), "seed in line 11 of {} must be a whole number of at least 0"),
+    ],
+)
+def test_bad_input_is_told_with_its_line(
+    tmp_path: Path, change: tuple[str, str], message: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=message.format(tmp_path / "sweep.toml")):
+        read(tmp_path, WHOLE.replace(*change))
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"nowhere\.toml must be a file to read"):
+        read_configuration(tmp_path / "nowhere.toml")
+
+
+def test_an_unknown_reward_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'gaussian'"):
+        read(tmp_path, 'policies = "random"\nrewards = "gausian"\n')

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Generator, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from shoal.engines import LocalEngine, Tick
+from shoal.errors import InvalidInputError, LostTaskError, ShoalError
+from shoal.simulation import compare
+from shoal.simulation.sweeps import Configuration, Outcome, read_sweep, status, sweep
+from shoal.simulation.sweeps.folder import SweepFolder, write_whole
+
+SMALL = Configuration(
+    policies=("elimination-lp", "random"),
+    users=(12, 20),
+    arms=(3,),
+    min_group_size=(2,),
+    horizon=(60,),
+    runs=2,
+)
+
+
+class Here:
+    """An engine of this process, which gives up the tasks that ``lose`` picks."""
+
+    def __init__(self, lose: Callable[[Any], bool] = lambda task: False) -> None:
+        self.lose = lose
+        self.played: list[str] = []
+
+    def capacity(self) -> int:
+        return 1
+
+    def run(
+        self,
+        work: Callable[[Any, Tick], Any],
+        tasks: Sequence[Any],
+        *,
+        tick: Tick | None = None,
+        lost: Callable[[int, LostTaskError], Any] | None = None,
+    ) -> Generator[tuple[int, Any], None, None]:
+        for index, task in enumerate(tasks):
+            if self.lose(task) and lost:
+                yield index, lost(index, LostTaskError("killed its worker 3 times"))
+                continue
+            self.played.append(task.name)
+            yield index, work(task, tick or (lambda done: None))
+
+
+def records(folder: Path) -> pl.DataFrame:
+    return read_sweep(folder).drop("seconds")
+
+
+def test_a_sweep_keeps_the_records_of_a_comparison(tmp_path: Path) -> None:
+    sweep(SMALL, tmp_path / "out", engine=Here())
+    found = records(tmp_path / "out").filter(pl.col("n_users") == 12)
+    same = compare(
+        instances=["uniform"], policies=SMALL.policies, n_users=12, n_arms=3, min_group_size=2,
+        horizon=60, n_runs=2, tuned=False, engine=LocalEngine(n_workers=1),
+    )  # fmt: skip
+    columns = ["instance", "policy", "run", "round", "regret"]
+    assert found.select(columns).equals(same.records.sort(columns[:-1]))
+
+
+def test_the_same_command_does_only_what_is_missing(tmp_path: Path) -> None:
+    engine = Here()
+    assert sweep(SMALL, tmp_path, engine=engine) == Outcome(4, 0, 0, 4, 0)
+    first, before = engine.played.pop(), records(tmp_path)
+    (tmp_path / "cells" / f"{first}.parquet").unlink()
+    assert status(tmp_path).done == 3
+    assert sweep(SMALL, tmp_path, engine=engine) == Outcome(4, 3, 0, 1, 0)
+    assert engine.played.count(first) == 1
+    assert len(set(engine.played)) == len(engine.played) == 4
+    assert records(tmp_path).equals(before)
+
+
+def test_a_changed_configuration_is_refused_with_the_difference(tmp_path: Path) -> None:
+    sweep(SMALL, tmp_path / "out", engine=Here())
+    changed = Configuration(**{**vars(SMALL), "users": (12, 30)})
+    with pytest.raises(
+        InvalidInputError, match=r"users was \[12, 20\], is \[12, 30\]\. Give --new"
+    ):
+        sweep(changed, tmp_path / "out", engine=Here())
+    engine = Here()
+    new = tmp_path / "new"
+    assert sweep(changed, tmp_path / "out", new=new, engine=engine) == Outcome(4, 0, 2, 2, 0)
+    assert len(engine.played) == 2
+    assert sorted(records(new)["n_users"].unique()) == [12, 30]
+    assert sweep(changed, tmp_path / "out", new=new, engine=engine).before == 4
+    with pytest.raises(InvalidInputError, match="new must be left out"):
+        sweep(SMALL, tmp_path / "out", new=tmp_path / "newer", engine=Here())
+
+
+def test_failed_cells_are_recorded_and_tried_again(tmp_path: Path) -> None:
+    impossible = Configuration(**{**vars(SMALL), "users": (2, 12)})  # elimination needs N > C
+    outcome = sweep(
+        impossible, tmp_path, engine=Here(lose=lambda task: task.cell.settings["n_users"] == 12)
+    )
+    assert outcome == Outcome(4, 0, 0, 1, 3)
+    found = status(tmp_path)
+    assert (found.done, found.failed, found.waiting, found.running) == (1, 3, 0, 0)
+    reasons = [why["reason"] for why in found.failures.values()]
+    assert sum("n_users must be greater than" in reason for reason in reasons) == 1
+    assert sum("killed its worker 3 times" in reason for reason in reasons) == 2
+    assert sweep(impossible, tmp_path, engine=Here()) == Outcome(4, 1, 0, 2, 1)
+    assert [f["cell"][:14] for f in status(tmp_path).failures.values()] == ["elimination-lp"]
+
+
+def test_two_sweeps_on_one_folder_refuse_each_other(tmp_path: Path) -> None:
+    sweep(SMALL, tmp_path, engine=Here())
+    with SweepFolder(tmp_path).lock():
+        assert status(tmp_path).at_work
+        with pytest.raises(InvalidInputError, match="out must be used by one sweep at a time"):
+            sweep(SMALL, tmp_path, engine=Here())
+    assert not status(tmp_path).at_work
+
+
+def test_what_a_killed_sweep_left_is_cleaned(tmp_path: Path) -> None:
+    sweep(SMALL, tmp_path, engine=Here())
+    (tmp_path / "cells" / "half.parquet.part").write_text("half")
+    (tmp_path / "progress.json").write_text(json.dumps({"running": 2, "pid": 1}))
+    assert status(tmp_path).running == 0
+    sweep(SMALL, tmp_path, engine=Here())
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "cells", "failed", "lock", "sweep.json",
+    ]  # fmt: skip
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_a_folder_with_other_things_in_it_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(InvalidInputError, match="holds other files"):
+        sweep(SMALL, tmp_path, engine=Here())
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+    with pytest.raises(InvalidInputError, match="must be the folder of a sweep"):
+        status(tmp_path)
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 kB, for real; only root may mount one."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if os.geteuid() != 0 or os.system(f"mount -t tmpfs -o size=64k tmpfs {disk} 2>/dev/null"):
+        pytest.skip("a small file system can't be mounted here")
+    yield disk
+    os.system(f"umount -l {disk}")
+
+
+def test_a_full_disk_leaves_nothing_half_written(tiny_disk: Path) -> None:
+    many = Configuration(**{**vars(SMALL), "users": (12,), "seed": tuple(range(20))})
+    with pytest.raises(ShoalError, match="must be writable; got: No space left on device"):
+        sweep(many, tiny_disk / "out", engine=Here())
+    assert not list(tiny_disk.rglob("*.part"))
+    done = status(tiny_disk / "out").done
+    assert 0 < done < 40
+    assert records(tiny_disk / "out")["cell"].n_unique() == done
+    os.system(f"mount -o remount,size=10m {tiny_disk}")
+    assert sweep(many, tiny_disk / "out", engine=Here()).before == done
+    os.system(f"mount -o remount,ro {tiny_disk}")
+    with pytest.raises(InvalidInputError, match=r"folder that can be written; got .* Read-only"):
+        sweep(many, tiny_disk / "out2", engine=Here())
+
+
+def test_a_file_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    write_whole(file, b"first")
+
+    def stop(descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.fsync", stop)
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(file, b"second")
+    assert file.read_bytes() == b"first"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
