@@ -5,7 +5,17 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-ALL = ("paper", "regret", "growth", "scaling", "speed", "throughput", "decompositions", "service")
+ALL = (
+    "paper",
+    "regret",
+    "growth",
+    "scaling",
+    "speed",
+    "throughput",
+    "decompositions",
+    "engines",
+    "service",
+)
 
 
 def main(names: list[str]) -> None:

@@ -9,7 +9,7 @@ import polars as pl
 
 from shoal.engines import LocalEngine
 from shoal.figures import estimates_figure, regret_figures, save, scaling_figure
-from shoal.figures.regret import LABEL_GAP, _label_places
+from shoal.figures.regret import LABEL_GAP, label_places
 from shoal.simulation import compare
 
 
@@ -41,11 +41,16 @@ def test_lines_differ_in_dash_and_labels_stand_at_their_ends() -> None:
 
 def test_labels_that_would_overlap_are_moved_apart() -> None:
     ends = pl.DataFrame(
-        {"policy": ["a", "b", "c"], "round": [10] * 3, "mean": [100.0, 101.0, 10.0]}
+        {
+            "policy": ["a", "b", "c"],
+            "round": [10] * 3,
+            "mean": [100.0, 101.0, 10.0],
+            "high": [None, 110.0, 12.0],
+        }
     )
-    places = _label_places(ends).sort("place")["place"].to_list()
+    places = label_places(ends, "policy", "round").sort("place")["place"].to_list()
     gaps = [high - low for low, high in pairwise(places)]
-    assert min(gaps) >= LABEL_GAP * 101 - 1e-9
+    assert min(gaps) >= LABEL_GAP * 110 - 1e-9
 
 
 def test_growth_has_a_panel_for_each_quantity_and_cuts_intervals_at_the_axis(

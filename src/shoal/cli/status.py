@@ -11,6 +11,8 @@ import click
 
 from shoal.cli.options import json_option
 
+MOST_SHOWN = 20
+
 
 @click.command(name="status")
 @click.argument("folder", type=click.Path(path_type=Path))
@@ -38,8 +40,11 @@ def command(folder: Path, as_json: bool) -> None:
         [(found.done, found.running, found.failed, found.waiting, ahead)],
     )
     if found.failures:
+        shown = list(found.failures.items())[:MOST_SHOWN]
         console.table(
             "Failed; the next run tries them again",
             ["cell", "what", "why"],
-            [(name, why["cell"], why["reason"]) for name, why in found.failures.items()],
+            [(name, why["cell"], why["reason"]) for name, why in shown],
         )
+    if len(found.failures) > MOST_SHOWN:
+        console.out.print(f"and {len(found.failures) - MOST_SHOWN} more; --json shows them all.")

@@ -76,7 +76,7 @@ def command(
         )
     if outcome.failed:
         click.echo(
-            f'{outcome.failed} cells failed: "shoal status {new or out}" says why, and the same '
+            f'{outcome.failed} of {outcome.total} cells failed: "shoal status {new or out}" says why, and the same '
             "command tries them again.",
             err=True,
         )
