@@ -219,6 +219,7 @@ def test_every_policy_is_in_the_table_with_its_options(name: str) -> None:
         "shoal.decompositions",
         "shoal.policies",
         "shoal.simulation",
+        "shoal.simulation.sweeps",
         "shoal.engines",
         "shoal.figures",
         "shoal.client",

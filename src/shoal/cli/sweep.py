@@ -76,8 +76,8 @@ def command(
         )
     if outcome.failed:
         click.echo(
-            f'{outcome.failed} of {outcome.total} cells failed: "shoal status {new or out}" says why, and the same '
-            "command tries them again.",
+            f"{outcome.failed} of {outcome.total} cells failed: "
+            f'"shoal status {new or out}" says why, and the same command tries them again.',
             err=True,
         )
         raise SystemExit(1)
