@@ -62,7 +62,7 @@ def die_once(folder: Path, work: Callable[[Task, Tick], Result], task: Task, tic
 
 
 def test_records_are_the_same_bytes_although_workers_are_killed_in_mid_run(
-    engine: RayEngine, tmp_path: Path
+    engine: RayEngine, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     configuration = Configuration(
         policies=("elimination-lp", "ucb"),
@@ -87,6 +87,7 @@ def test_records_are_the_same_bytes_although_workers_are_killed_in_mid_run(
     assert done[-1] == 0
     sweep(configuration, tmp_path / "here", engine=LocalEngine(n_workers=1))
     assert records(tmp_path / "cluster").equals(records(tmp_path / "here"))
+    assert capfd.readouterr().out == ""
 
 
 def meet(task: tuple[Path, int], tick: Tick) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import secrets
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from typing import Any
 
 from shoal.errors import InvalidInputError, ShoalError
 
-PATIENCE = 12.0
+PATIENCE = 10.0
 """Seconds that a cluster has to answer."""
 
 REFUSED = "InvalidAuthToken"
@@ -61,8 +62,11 @@ def connect(*, address: str | None = None, n_workers: int | None = None) -> None
     core: Any = import_module("ray._raylet")
     core.Config.initialize("")
     core.AuthenticationTokenLoader.instance().reset_cache()
-    # A program that wants Ray's log sets up logging; the others see what Shoal says.
-    logging.getLogger("ray").addHandler(logging.NullHandler())
+    # A death is for the engine to tell, and standard output may have to be JSON; what Ray has to
+    # say of its nodes is in its own log files.
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    driver: Any = import_module("ray._private.worker")
+    driver.print_to_stdstream = lambda *what, **how: None
     if address is None:
         ray.init(
             address="local",
@@ -136,4 +140,4 @@ def _reason(said: str) -> str:
         return "a version mismatch"
     if "Failed to connect to GCS" in said or not said.strip():
         return "no answer"
-    return said.strip().splitlines()[-1].rstrip(".")
+    return re.sub(r"^\[.*?\] \S+: ", "", said.strip().splitlines()[-1]).rstrip(".")

@@ -47,7 +47,7 @@ def test_ten_kills_at_random_times_change_nothing(tmp_path: Path) -> None:
                 wait_for_more(out, len(written), running)
                 time.sleep(chance.uniform(0.0, 0.05))
             else:
-                time.sleep(chance.uniform(0.0, 2.0))
+                time.sleep(chance.uniform(0.0, 1.5))
             running.send_signal(signal.SIGKILL)
         now = cells(out)
         assert written.items() <= now.items()  # what is written is never written again
