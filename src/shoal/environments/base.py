@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.environments.participation import Counts, everyone, some, some_merged
 from shoal.errors import InvalidInputError
-from shoal.model import Feedback, Plan, Problem
+from shoal.model import Feedback, Plan, Problem, Stateful
 
 FloatArray = NDArray[np.float64]
 
 
-class Environment(ABC):
+class Environment(Stateful, ABC):
     """Draws rewards and releases only what a plan's groups allow.
 
     It also keeps the books: ``smallest_group`` is the least number of reporters behind any total
@@ -39,6 +39,8 @@ class Environment(ABC):
         with fewer than ``problem.min_group_size`` reporters is merged with others of its arm, as
         in the service, or withheld; in a plan that is repeated, it is withheld in that round.
     """
+
+    changing: ClassVar[tuple[str, ...]] = ("rng", "smallest_group", "withheld")
 
     rewards: ClassVar[str]
     """The name that the registry knows this environment by."""

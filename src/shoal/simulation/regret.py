@@ -10,12 +10,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from shoal.model import Plan, Problem
+from shoal.model import Plan, Problem, Stateful
 
 FloatArray = NDArray[np.float64]
 
 
-class RegretMeter:
+class RegretMeter(Stateful):
     """Add up pseudo-regret per shard and note it at checkpoints.
 
     Parameters
@@ -27,6 +27,8 @@ class RegretMeter:
     checkpoints
         Increasing rounds at which to note the regret; the last is the horizon.
     """
+
+    changing = ("_so_far", "_per_round", "_rounds", "_ahead", "curves")
 
     def __init__(self, means: FloatArray, problem: Problem, checkpoints: NDArray[np.int64]) -> None:
         self._gaps = np.ascontiguousarray(means.max(axis=1, keepdims=True) - means)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.environments import Environment, make_environment
+from shoal.environments import make_environment
 from shoal.errors import InvalidInputError
-from shoal.model import Problem
+from shoal.model import Problem, Stateful
 from shoal.model.numbers import whole_number
 from shoal.policies import Policy, find_policy, make_policy
 from shoal.simulation.regret import RegretMeter, spread_checkpoints
@@ -106,72 +106,116 @@ def simulate(
     >>> run.rounds[-1], run.smallest_group
     (np.int64(10000), 4)
     """
-    stack = np.asarray(means)
-    if stack.ndim not in (2, 3) or stack.dtype.kind not in "fiub":
-        raise InvalidInputError(
-            "means must be numbers of shape (n_users, n_arms) or (n_shards, n_users, n_arms); "
-            f"got shape {stack.shape} of {stack.dtype}."
-        )
-    if stack.ndim == 2:
-        stack = stack[None]
-    n_shards, shard_size, n_arms = stack.shape
-    entry = find_policy(policy) if isinstance(policy, str) else None
-    problem = Problem(
-        n_users=n_shards * shard_size,
-        n_arms=n_arms,
+    play = Play(
+        policy,
+        means,
         min_group_size=min_group_size,
-        horizon=whole_number("horizon", horizon),
-        n_shards=n_shards,
+        horizon=horizon,
+        rewards=rewards,
+        participation=participation,
+        seed=seed,
+        options=options,
+        n_checkpoints=n_checkpoints,
     )
-    if entry and not entry.anonymous:
-        problem = replace(problem, min_group_size=1)
-    flat = np.ascontiguousarray(stack.reshape(-1, n_arms), dtype=np.float64)
-    environment = make_environment(
-        rewards, problem, flat, rng=stream(seed, "rewards"), participation=participation
-    )
-    chosen = dict(options or {})
-    if entry and entry.hindsight:
-        chosen.setdefault("arm", stack.sum(axis=1).argmax(axis=1))
-    rng = stream(seed, "policy")
-    if isinstance(policy, str):
-        learner = make_policy(policy, problem, rng=rng, options=chosen)
-    else:
-        learner = policy(problem, rng=rng, **chosen)
-    learner.bounded = environment.means_are_shares
-    name = policy if isinstance(policy, str) else type(learner).__name__
-    return _play(name, learner, environment, flat, n_checkpoints, progress)
+    told = 0
+    while not play.finished:
+        play.advance(max(1, play.horizon // 100))
+        if progress:
+            progress(play.played - told)
+            told = play.played
+    return play.run()
 
 
-def _play(
-    name: str,
-    learner: Policy,
-    environment: Environment,
-    means: FloatArray,
-    n_checkpoints: int,
-    progress: Callable[[int], None] | None,
-) -> Run:
-    problem = learner.problem
-    horizon = learner.need_horizon()
-    checkpoints = spread_checkpoints(horizon, whole_number("n_checkpoints", n_checkpoints))
-    meter = RegretMeter(means, problem, checkpoints)
-    ask, play, tell, add = learner.ask, environment.play, learner.tell, meter.add
-    played, told = 0, 0
-    start = perf_counter()
-    while played < horizon:
-        plan = ask()
-        feedback = play(plan)
-        tell(feedback)
-        add(plan)
-        played += plan.repeats
-        if progress and (played - told >= horizon / 100 or played == horizon):
-            progress(played - told)
-            told = played
-    return Run(
-        policy=name,
-        problem=problem,
-        rounds=checkpoints,
-        curves=meter.curves,
-        smallest_group=environment.smallest_group,
-        withheld=environment.withheld,
-        seconds=perf_counter() - start,
-    )
+class Play(Stateful):
+    """A run under way, which can be saved and taken up again, bit for bit.
+
+    What changes is small: the means are not part of the state, so that who takes it up must make
+    the same ``Play`` first. Parameters are those of ``simulate``.
+    """
+
+    changing = ("learner", "environment", "meter", "played", "seconds")
+
+    def __init__(
+        self,
+        policy: str | PolicyMaker,
+        means: ArrayLike,
+        *,
+        min_group_size: int,
+        horizon: int,
+        rewards: str = "bernoulli",
+        participation: ArrayLike = 1.0,
+        seed: int = 0,
+        options: Mapping[str, Any] | None = None,
+        n_checkpoints: int = 200,
+    ) -> None:
+        stack = np.asarray(means)
+        if stack.ndim not in (2, 3) or stack.dtype.kind not in "fiub":
+            raise InvalidInputError(
+                "means must be numbers of shape (n_users, n_arms) or (n_shards, n_users, n_arms); "
+                f"got shape {stack.shape} of {stack.dtype}."
+            )
+        if stack.ndim == 2:
+            stack = stack[None]
+        n_shards, shard_size, n_arms = stack.shape
+        entry = find_policy(policy) if isinstance(policy, str) else None
+        problem = Problem(
+            n_users=n_shards * shard_size,
+            n_arms=n_arms,
+            min_group_size=min_group_size,
+            horizon=whole_number("horizon", horizon),
+            n_shards=n_shards,
+        )
+        if entry and not entry.anonymous:
+            problem = replace(problem, min_group_size=1)
+        flat = np.ascontiguousarray(stack.reshape(-1, n_arms), dtype=np.float64)
+        environment = make_environment(
+            rewards, problem, flat, rng=stream(seed, "rewards"), participation=participation
+        )
+        chosen = dict(options or {})
+        if entry and entry.hindsight:
+            chosen.setdefault("arm", stack.sum(axis=1).argmax(axis=1))
+        rng = stream(seed, "policy")
+        if isinstance(policy, str):
+            learner = make_policy(policy, problem, rng=rng, options=chosen)
+        else:
+            learner = policy(problem, rng=rng, **chosen)
+        learner.bounded = environment.means_are_shares
+        self.policy = policy if isinstance(policy, str) else type(learner).__name__
+        self.learner = learner
+        self.environment = environment
+        self.horizon = learner.need_horizon()
+        checkpoints = spread_checkpoints(self.horizon, whole_number("n_checkpoints", n_checkpoints))
+        self.checkpoints = checkpoints
+        self.meter = RegretMeter(flat, problem, checkpoints)
+        self.played = 0
+        self.seconds = 0.0
+
+    @property
+    def finished(self) -> bool:
+        """Whether all rounds are played."""
+        return self.played >= self.horizon
+
+    def advance(self, rounds: int) -> None:
+        """Play that many rounds, and more where a plan is repeated for longer."""
+        learner, environment, meter = self.learner, self.environment, self.meter
+        ask, play, tell, add = learner.ask, environment.play, learner.tell, meter.add
+        end = min(self.played + rounds, self.horizon)
+        start = perf_counter()
+        while self.played < end:
+            plan = ask()
+            tell(play(plan))
+            add(plan)
+            self.played += plan.repeats
+        self.seconds += perf_counter() - start
+
+    def run(self) -> Run:
+        """Return what happened so far."""
+        return Run(
+            policy=self.policy,
+            problem=self.learner.problem,
+            rounds=self.checkpoints,
+            curves=self.meter.curves,
+            smallest_group=self.environment.smallest_group,
+            withheld=self.environment.withheld,
+            seconds=self.seconds,
+        )
