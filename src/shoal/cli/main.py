@@ -21,6 +21,7 @@ COMMANDS = {
     "doctor": "Check the service's settings, stores and clocks, and every stored plan and release.",
     "export": "Write a campaign's released totals as Parquet.",
     "policies": "Show the policies, what each needs and what it guarantees.",
+    "price": "Say what each least group size costs, and recommend one.",
     "report": "Write a sweep or a comparison as one HTML page that can be mailed.",
     "restore": "Fill an empty store from a backup.",
     "serve": "Run the service: both roles, or one of them.",

@@ -2,6 +2,7 @@
 
 from shoal.figures.estimates import estimates_figure
 from shoal.figures.loads import loads_figure
+from shoal.figures.price import price_figure
 from shoal.figures.regret import regret_figure, regret_figures
 from shoal.figures.save import save
 from shoal.figures.scaling import scaling_figure
@@ -9,6 +10,7 @@ from shoal.figures.scaling import scaling_figure
 __all__ = [
     "estimates_figure",
     "loads_figure",
+    "price_figure",
     "regret_figure",
     "regret_figures",
     "save",

@@ -1,7 +1,9 @@
 """Policies against environments: single runs, comparisons, tuning, and their records."""
 
 from shoal.simulation.comparison import compare
+from shoal.simulation.costs import Cost, Interval, Price
+from shoal.simulation.pricing import price
 from shoal.simulation.records import Comparison
 from shoal.simulation.run import Run, simulate
 
-__all__ = ["Comparison", "Run", "compare", "simulate"]
+__all__ = ["Comparison", "Cost", "Interval", "Price", "Run", "compare", "price", "simulate"]

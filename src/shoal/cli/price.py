@@ -1,0 +1,196 @@
+"""``shoal price``: what each least group size costs, with a recommendation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from shoal.cli.options import (
+    json_option,
+    means_option,
+    names,
+    play_options,
+    policy_options,
+    settings,
+    workers_option,
+)
+from shoal.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from shoal.simulation.costs import Price
+
+
+@click.command(name="price")
+@click.option("--users", "n_users", type=int, help="Users N, with --rate.")
+@click.option("--arms", "n_arms", type=int, help="Arms K, with --rate.")
+@click.option("--rate", type=float, help="Mean reward over users and arms: populations are drawn.")
+@means_option
+@click.option(
+    "--log",
+    "log_file",
+    type=click.Path(dir_okay=False),
+    help="A log of past rounds to take the means from: CSV or Parquet.",
+)
+@click.option(
+    "--columns",
+    default="user,arm,reward",
+    show_default=True,
+    help="The log's columns for user, arm and reward.",
+)
+@click.option("--rounds", "horizon", type=int, required=True, help="Rounds T to play.")
+@click.option(
+    "--min-group-size",
+    "sizes",
+    default="1,5,10,20,50",
+    show_default=True,
+    help="The least group sizes C to compare.",
+)
+@click.option("--policy", default="shoal", show_default=True, help="The learner.")
+@policy_options
+@play_options
+@click.option("--runs", "n_runs", default=8, show_default=True, help="Populations to play.")
+@click.option("--seed", default=0, show_default=True, help="Same seed, same bytes.")
+@workers_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="A new folder for the answer (JSON) and the figure (PNG, SVG).",
+)
+@json_option
+def command(
+    n_users: int | None,
+    n_arms: int | None,
+    rate: float | None,
+    means_file: str | None,
+    log_file: str | None,
+    columns: str,
+    horizon: int,
+    sizes: str,
+    policy: str,
+    options: tuple[str, ...],
+    rewards: str,
+    participation: float,
+    n_runs: int,
+    seed: int,
+    n_workers: int | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Say what each least group size C costs, and recommend one.
+
+    Give --users, --arms and --rate, and populations are drawn; or --means or --log for your own.
+    """
+    from shoal.cli import console
+    from shoal.engines import LocalEngine
+    from shoal.simulation.pricing import price
+    from shoal.simulation.records import check_new, make_folder
+
+    sources = {"--rate": rate, "--means": means_file, "--log": log_file}
+    given = [name for name, value in sources.items() if value is not None]
+    if len(given) != 1:
+        got = " and ".join(given) or "none"
+        raise InvalidInputError(f"give one of --rate, --means and --log; got {got}.")
+    if rate is not None and None in (n_users, n_arms):
+        raise InvalidInputError("--rate needs --users and --arms beside it; got only some.")
+    if out:
+        check_new(out, "folder")
+    means = _means(means_file, log_file, columns)
+    with console.progress(f"pricing with {policy}") as progress:
+        answer = price(
+            min_group_sizes=[_whole(size) for size in names(sizes)],
+            horizon=horizon,
+            n_users=n_users,
+            n_arms=n_arms,
+            rate=rate,
+            means=means,
+            policy=policy,
+            options=settings(options),
+            rewards=rewards,
+            participation=participation,
+            n_runs=n_runs,
+            seed=seed,
+            engine=LocalEngine(n_workers=n_workers),
+            progress=progress,
+        )
+    text = json.dumps(answer.to_dict())
+    if out:
+        from shoal.figures import price_figure, save
+
+        make_folder(out)
+        (out / "price.json").write_text(text + "\n", encoding="utf-8")
+        save(price_figure(answer.to_dict()), out / "price")
+    if as_json:
+        click.echo(text)
+        return
+    _show(answer)
+    if out:
+        console.out.print(f"Answer and figure: {out}", highlight=False)
+
+
+def _means(
+    means_file: str | None, log_file: str | None, columns: str
+) -> NDArray[np.float64] | None:
+    from shoal.cli import console
+    from shoal.instances import from_log, load_means
+
+    if means_file:
+        return load_means(means_file)
+    if not log_file:
+        return None
+    if len(names(columns)) != 3:
+        raise InvalidInputError(f"columns must name user, arm and reward; got {columns!r}.")
+    user, arm, reward = names(columns)
+    logged = from_log(log_file, user=user, arm=arm, reward=reward)
+    console.err.print(f"{log_file}: {logged.report}", highlight=False)
+    return logged.means
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidInputError(f"min_group_size must be whole numbers; got {text!r}.") from None
+
+
+def _show(answer: Price) -> None:
+    from shoal.cli import console
+
+    config, first = answer.config, answer.costs[0].min_group_size
+    scale = max(answer.costs[0].reward.mean, 1e-12)
+    console.table(
+        f"{config['policy']}: {config['n_users']:,} users, {config['n_arms']} arms, "
+        f"{config['horizon']:,} rounds",
+        ["C", "reward", "one population", "share of gap", f"against C={first}", "passes at"],
+        [
+            (
+                cost.min_group_size,
+                f"{cost.reward.mean:.4f} ± {cost.reward.half:.4f}",
+                f"{cost.one_population.low:.3f}–{cost.one_population.high:.3f}",
+                f"{cost.share.mean:.0%} ± {cost.share.half:.0%}",
+                "" if cost is answer.costs[0]
+                else f"{-cost.loss.mean / scale:+.1%} ± {cost.loss.half / scale:.1%}",
+                f"not in {config['horizon']:,}" if cost.passes_at is None
+                else f"round {cost.passes_at:,}",
+            )
+            for cost in answer.costs
+        ],
+    )  # fmt: skip
+    drawn = (
+        f"Populations of {config['sample']:,} users were drawn: six tastes each, users around them."
+        if config["rate"] is not None
+        else f"Every run played {config['sample']:,} of the {config['n_users']:,} users given."
+    )
+    for line in (
+        f"Reward per user and round, ± 95 %. Best single arm for everyone: {answer.best_arm:.4f}; "
+        f"full knowledge: {answer.full_knowledge:.4f}; a random arm: {answer.mean_rate:.4f}.",
+        f"{drawn} {config['n_runs']} runs, the same for every C.",
+        *answer.notes,
+        f"Recommendation: {answer.recommendation}",
+    ):
+        console.out.print(line, highlight=False, soft_wrap=True)

@@ -1,0 +1,221 @@
+"""The price of anonymity: what each least group size C costs, before anyone is observed.
+
+A learner is played on several populations, and on the same ones, with the same luck, for every C:
+so differences between the C are sharper than any of the numbers. Of a large population only a
+sample of users is played. A learner that shares a prior among users learns it better from more of
+them, which is why the sample is as large as it is (docs/benchmarks/price.md has the bias).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shoal.engines import Engine, LocalEngine, Tick
+from shoal.environments import check_means
+from shoal.errors import InvalidInputError
+from shoal.instances import clustered
+from shoal.model import Problem
+from shoal.model.numbers import whole_number
+from shoal.policies import find_policy
+from shoal.policies.registry import check_options
+from shoal.simulation.costs import Price
+from shoal.simulation.run import simulate
+from shoal.simulation.seeds import stream
+
+FloatArray = NDArray[np.float64]
+
+SAMPLE = 10_000  # users to play: more change little, except at the smallest C
+GROUPS_PER_ARM = 20  # that the sample must have room for, at the largest C
+STRETCHES = 100  # into which the rounds are cut for the curves
+SPREAD = 0.3  # of users around their cluster, as in ``clustered``
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One group size on one population: all that a worker needs to know."""
+
+    min_group_size: int
+    run: int
+    settings: Mapping[str, Any]
+    means: FloatArray | None
+
+
+def price(
+    *,
+    min_group_sizes: Sequence[int],
+    horizon: int,
+    n_users: int | None = None,
+    n_arms: int | None = None,
+    rate: float | None = None,
+    means: ArrayLike | None = None,
+    policy: str = "shoal",
+    options: Mapping[str, Any] | None = None,
+    rewards: str = "bernoulli",
+    participation: float = 1.0,
+    n_runs: int = 8,
+    seed: int = 0,
+    engine: Engine | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Price:
+    """Say what each least group size costs.
+
+    Parameters
+    ----------
+    min_group_sizes
+        The C to compare.
+    horizon
+        Rounds.
+    rate
+        Mean reward over all users and arms; with ``n_users`` and ``n_arms``. Populations are then
+        drawn: every run has six tastes of its own, equally common, whose rates on the arms are
+        drawn from a Beta(1, .); users differ from their taste by about 30 % on every arm.
+    means
+        Or one's own expected rewards, (n_users, n_arms); every run plays them, or a random sample
+        of their users.
+    policy, options
+        The learner, an anonymous one.
+    n_runs
+        Populations, at least 2: the intervals come from how they differ.
+    progress
+        Called with (what has just finished or "", rounds done, rounds in all).
+
+    Examples
+    --------
+    >>> found = price(n_users=400, n_arms=3, rate=0.2, horizon=50, min_group_sizes=[2, 10],
+    ...               n_runs=2, engine=LocalEngine(n_workers=1))
+    >>> [cost.min_group_size for cost in found.costs]
+    [2, 10]
+    """
+    sizes = _check_sizes(min_group_sizes)
+    given = None if means is None else check_means(means, rewards=rewards)
+    shape = _check_population(n_users, n_arms, rate, given)
+    Problem(*shape, sizes[-1], whole_number("horizon", horizon))
+    entry = find_policy(policy)
+    if not entry.anonymous or entry.hindsight:
+        raise InvalidInputError(
+            f"policy must be one that learns from totals, for a price on anonymity; got {policy!r}."
+        )
+    check_options(policy, options or {})
+    settings = {
+        "n_users": shape[0],
+        "n_arms": shape[1],
+        "horizon": horizon,
+        "rate": rate,
+        "policy": policy,
+        "options": dict(options or {}),
+        "rewards": rewards,
+        "participation": participation,
+        "n_runs": whole_number("n_runs", n_runs, least=2),
+        "seed": seed,
+        "sample": min(shape[0], max(SAMPLE, GROUPS_PER_ARM * shape[1] * sizes[-1])),
+    }
+    samples = [_sample(given, settings, run) for run in range(n_runs)]
+    # Populations outside, sizes inside: the means of a run are in few cells at a time.
+    cells = [Cell(size, run, settings, samples[run]) for run in range(n_runs) for size in sizes]
+    found = _run(cells, engine or LocalEngine(), progress)
+    earned = np.array([result.rewards for result in found])
+    by_size = earned.reshape(n_runs, len(sizes), -1).swapaxes(0, 1)
+    references = np.array([result.references for result in found[:: len(sizes)]])
+    config = {**settings, "min_group_sizes": sizes}
+    return Price.from_runs(sizes, by_size, references, found[0].rounds, config)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What one cell earned: per stretch, and what it could have."""
+
+    rounds: NDArray[np.int64]
+    rewards: FloatArray
+    references: tuple[float, float, float]
+
+
+def run_cell(cell: Cell, tick: Tick) -> Outcome:
+    """Play one cell."""
+    settings = cell.settings
+    means = draw(settings, cell.run) if cell.means is None else cell.means
+    run = simulate(
+        settings["policy"],
+        means,
+        min_group_size=cell.min_group_size,
+        horizon=settings["horizon"],
+        rewards=settings["rewards"],
+        participation=settings["participation"],
+        seed=int(stream(settings["seed"], "price", "play", cell.run).integers(2**32)),
+        options=settings["options"],
+        n_checkpoints=STRETCHES,
+        progress=tick,
+    )
+    best, full = float(means.mean(axis=0).max()), float(means.max(axis=1).mean())
+    lost = np.diff(run.cumulative_regret, prepend=0.0) / len(means)
+    per_round = full - lost / np.diff(run.rounds, prepend=0)
+    return Outcome(run.rounds, per_round, (best, full, float(means.mean())))
+
+
+def draw(settings: Mapping[str, Any], run: int) -> FloatArray:
+    """Draw the users of one run around tastes of its own.
+
+    Users' own factors exp(N(0, spread²)) have a mean above 1, which is taken out of the rate.
+    """
+    return clustered(
+        settings["sample"],
+        settings["n_arms"],
+        rng=stream(settings["seed"], "price", "population", run),
+        rate=settings["rate"] / math.exp(SPREAD**2 / 2),
+        spread=SPREAD,
+    )
+
+
+def _sample(given: FloatArray | None, settings: Mapping[str, Any], run: int) -> FloatArray | None:
+    """Return one run's users where the means are given."""
+    if given is None or len(given) == settings["sample"]:
+        return given
+    rng = stream(settings["seed"], "price", "sample", run)
+    chosen: FloatArray = given[rng.choice(len(given), settings["sample"], replace=False)]
+    return chosen
+
+
+def _run(
+    cells: Sequence[Cell], engine: Engine, progress: Callable[[str, int, int], None] | None
+) -> list[Outcome]:
+    total = sum(int(cell.settings["horizon"]) for cell in cells)
+    done = 0
+
+    def tick(rounds: int) -> None:
+        nonlocal done
+        done += rounds
+        if progress:
+            progress("", done, total)
+
+    found = dict(engine.run(run_cell, cells, tick=tick))
+    return [found[index] for index in range(len(cells))]
+
+
+def _check_sizes(sizes: Sequence[int]) -> list[int]:
+    if not sizes:
+        raise InvalidInputError("min_group_sizes must name at least one; got none.")
+    checked = [whole_number("min_group_size", size) for size in sizes]
+    if len(set(checked)) < len(checked):
+        raise InvalidInputError(f"min_group_sizes must differ; got {checked}.")
+    return sorted(checked)
+
+
+def _check_population(
+    n_users: int | None, n_arms: int | None, rate: float | None, given: FloatArray | None
+) -> tuple[int, int]:
+    """Return users and arms, from the means or as they were given."""
+    if (rate is None) == (given is None):
+        raise InvalidInputError("price needs either a rate or means; got both or neither.")
+    if given is not None:
+        for name, value in (("n_users", n_users), ("n_arms", n_arms)):
+            if value is not None:
+                raise InvalidInputError(f"{name} must be left out beside means; got {value}.")
+        return given.shape[0], given.shape[1]
+    if rate is not None and not 0.0 < rate <= 0.5:
+        raise InvalidInputError(f"rate must be above 0 and at most 0.5; got {rate}.")
+    return whole_number("n_users", n_users), whole_number("n_arms", n_arms)
