@@ -170,7 +170,7 @@ def _show(answer: Price) -> None:
         [
             (
                 cost.min_group_size,
-                f"{cost.reward.mean:.4f} ± {cost.reward.half:.4f}",
+                f"{cost.reward.mean:.3g} ± {cost.reward.half:.2g}",
                 f"{cost.one_population.low:.3f}–{cost.one_population.high:.3f}",
                 f"{cost.share.mean:.0%} ± {cost.share.half:.0%}",
                 "" if cost is answer.costs[0]

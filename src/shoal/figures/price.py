@@ -53,7 +53,7 @@ def _by_size(answer: Mapping[str, Any]) -> alt.LayerChart:
         y=alt.Y("low:Q", title=""), y2="high:Q"
     )
     points = base.mark_point(color=COLOURS[0], filled=True, size=70, opacity=1).encode(y=reward)
-    panel: alt.LayerChart = alt.layer(_rules(answer), one, mean, points).properties(
+    panel: alt.LayerChart = alt.LayerChart(layer=[_rules(answer), one, mean, points]).properties(
         width=WIDTH, height=HEIGHT, title="what each group size earns"
     )
     return panel
@@ -91,7 +91,7 @@ def _over_rounds(answer: Mapping[str, Any]) -> alt.LayerChart:
         .mark_text(align="left", dx=6, fontSize=12)
         .encode(x="round:Q", y="place:Q", text="size:N", color=colour)
     )
-    panel: alt.LayerChart = alt.layer(_rules(answer), lines, labels).properties(
+    panel: alt.LayerChart = alt.LayerChart(layer=[_rules(answer), lines, labels]).properties(
         width=WIDTH, height=HEIGHT, title="when it starts to pay"
     )
     return panel
@@ -109,8 +109,7 @@ def _rules(answer: Mapping[str, Any]) -> alt.LayerChart:
     text = base.mark_text(align="right", baseline="top", dx=-4, dy=4, color=GREY).encode(
         x=alt.value(WIDTH), text="name:N"
     )
-    layers: alt.LayerChart = alt.layer(rules, text)
-    return layers
+    return alt.LayerChart(layer=[rules, text])
 
 
 def _label_places(curves: pl.DataFrame, answer: Mapping[str, Any]) -> pl.DataFrame:
