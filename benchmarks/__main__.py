@@ -14,6 +14,8 @@ ALL = (
     "throughput",
     "decompositions",
     "engines",
+    "price",
+    "shards",
     "service",
 )
 

@@ -86,6 +86,64 @@ def test_simulate_shows_a_table_or_json() -> None:
     assert found["cumulative_regret"][-1] == pytest.approx(found["regret"])
 
 
+def test_simulate_plays_shards_and_says_so() -> None:
+    sharded = [
+        "simulate", "shoal", "--instance", "clustered", "--users", "600", "--shards", "2",
+        "--horizon", "20", "--workers", "1",
+    ]  # fmt: skip
+    done = run(*sharded)
+    assert done.exit_code == 0, done.output
+    assert "600 users in 2 shards" in " ".join(done.output.split())
+    found = json.loads(run(*sharded, "--json").stdout)
+    assert found["rounds"][-1] == 20
+    assert found["smallest_group"] == 4
+
+
+PRICE = [
+    "price", "--rounds", "40", "--min-group-size", "2,5", "--runs", "2", "--workers", "1",
+]  # fmt: skip
+
+
+def test_price_shows_a_table_with_a_recommendation_and_writes_json_and_a_figure(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "out"
+    arguments = [*PRICE, "--users", "60", "--arms", "3", "--rate", "0.2"]
+    done = run(*arguments, "--out", str(out))
+    assert done.exit_code == 0, done.output
+    for words in (
+        "shoal: 60 users, 3 arms, 40 rounds",
+        "against C=2",
+        "Best single arm for everyone: 0.",
+        "Populations of 60 users were drawn: six tastes each",
+        "Recommendation: ",
+    ):
+        assert words in done.output
+    assert {path.name for path in out.iterdir()} == {"price.json", "price.png", "price.svg"}
+    answer = json.loads((out / "price.json").read_text())
+    assert answer == json.loads(run(*arguments, "--json").stdout)
+    assert [cost["min_group_size"] for cost in answer["costs"]] == [2, 5]
+    assert answer["recommendation"] in " ".join(done.output.split())
+    assert "out must be a new folder" in run(*arguments, "--out", str(out)).stderr
+
+
+def test_price_takes_ones_own_means_or_a_log(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "means.npy", rng.random((30, 2)))
+    log = tmp_path / "log.csv"
+    rows = [f"u{user},a{arm},{int(rng.random() < 0.4)}" for user in range(30) for arm in (1, 2, 3)]
+    log.write_text("\n".join(["who,what,clicked", *rows, "u1,a1,often"]) + "\n")
+    done = run(*PRICE, "--means", str(tmp_path / "means.npy"))
+    assert "30 users, 2 arms" in done.output
+    assert "Every run played 30 of the 30 users given" in done.output
+    done = run(*PRICE, "--log", str(log), "--columns", "who,what,clicked")
+    assert "30 users, 3 arms" in done.stdout
+    assert "90 of 91 rows used" in " ".join(done.stderr.split())
+    assert "columns must name user, arm and reward" in run(
+        *PRICE, "--log", str(log), "--columns", "who,what"
+    ).stderr  # fmt: skip
+
+
 def test_policies_shows_all_of_them() -> None:
     done = run("policies")
     found = json.loads(run("policies", "--json").stdout)
@@ -123,6 +181,31 @@ def test_tune_writes_its_file_once(tmp_path: Path) -> None:
         (["simulate", "elimination-lp", "--users", "4"], "n_users must be greater than"),
         (["simulate", "random", "--means", "nowhere.csv"], "nowhere.csv"),
         (["simulate", "ucb", "--min-group-size", "0"], "min_group_size must be between 1 and"),
+        (["simulate", "random", "--engine", "ray"], "--engine and --workers need --shards"),
+        (["simulate", "random", "--shards", "3"], "n_users must be a multiple of n_shards=3"),
+        (
+            ["simulate", "random", "--shards", "2", "--means", "a.csv"],
+            "--means must be left out beside --shards",
+        ),
+        ([*PRICE], "give one of --rate, --means and --log; got none"),
+        (
+            [*PRICE, "--rate", "0.1", "--means", "a.csv"],
+            "give one of --rate, --means and --log; got --rate and --means",
+        ),
+        ([*PRICE, "--rate", "0.1", "--users", "9"], "--rate needs --users and --arms beside it"),
+        (
+            [*PRICE, "--rate", "0.1", "--users", "4", "--arms", "2"],
+            "min_group_size must be between 1 and n_users=4; got 5",
+        ),
+        (
+            [*PRICE, "--rate", "2", "--users", "40", "--arms", "2"],
+            "rate must be above 0 and at most 0.5; got 2.0",
+        ),
+        (
+            [*PRICE, "--rate", "0.1", "--users", "9", "--arms", "2", "--min-group-size", "2,x"],
+            "min_group_size must be whole numbers; got 'x'",
+        ),
+        ([*PRICE, "--log", "nowhere.csv"], "nowhere.csv must be a file to read"),
         (["tune", "--instances", "nope"], "instance must be a known name; got 'nope'"),
         (["tune", "--runs", "0"], "n_runs must be a whole number of at least 1; got 0"),
         (

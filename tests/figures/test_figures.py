@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from shoal.engines import LocalEngine
-from shoal.figures import estimates_figure, regret_figures, save, scaling_figure
+from shoal.figures import estimates_figure, price_figure, regret_figures, save, scaling_figure
 from shoal.figures.regret import LABEL_GAP, label_places
-from shoal.simulation import compare
+from shoal.simulation import compare, price
 
 
 def _curves() -> pl.DataFrame:
@@ -28,6 +28,17 @@ def test_a_figure_for_each_class_is_written_as_png_and_svg(tmp_path: Path) -> No
     assert height > 600
     text = svg.read_text()
     for label in ("random", "best-arm", "cumulative regret", "round"):
+        assert label in text
+
+
+def test_the_price_figure_shows_both_panels_with_their_reference_lines(tmp_path: Path) -> None:
+    answer = price(
+        n_users=40, n_arms=3, rate=0.2, horizon=30, min_group_sizes=[2, 10], n_runs=2,
+        policy="random", engine=LocalEngine(n_workers=1),
+    ).to_dict()  # fmt: skip
+    _, svg = save(price_figure(answer), tmp_path / "price")
+    text = svg.read_text()
+    for label in ("C = 2", "C = 10", "best single arm", "full knowledge", "least group size C"):
         assert label in text
 
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from shoal.cli.options import (
+    engine_options,
     json_option,
     means_option,
     names,
     play_options,
     policy_options,
     settings,
-    workers_option,
 )
 from shoal.errors import InvalidInputError
 
@@ -54,9 +54,12 @@ if TYPE_CHECKING:
 @click.option("--policy", default="shoal", show_default=True, help="The learner.")
 @policy_options
 @play_options
-@click.option("--runs", "n_runs", default=8, show_default=True, help="Populations to play.")
+@click.option("--runs", "n_runs", default=7, show_default=True, help="Populations to play.")
+@click.option(
+    "--sample", type=int, help="Users to play of a larger population; by default 10,000 or more."
+)
 @click.option("--seed", default=0, show_default=True, help="Same seed, same bytes.")
-@workers_option
+@engine_options
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -77,7 +80,10 @@ def command(
     rewards: str,
     participation: float,
     n_runs: int,
+    sample: int | None,
     seed: int,
+    engine: str,
+    address: str | None,
     n_workers: int | None,
     out: Path | None,
     as_json: bool,
@@ -87,7 +93,7 @@ def command(
     Give --users, --arms and --rate, and populations are drawn; or --means or --log for your own.
     """
     from shoal.cli import console
-    from shoal.engines import LocalEngine
+    from shoal.engines import make_engine
     from shoal.simulation.pricing import price
     from shoal.simulation.records import check_new, make_folder
 
@@ -114,8 +120,9 @@ def command(
             rewards=rewards,
             participation=participation,
             n_runs=n_runs,
+            sample=sample,
             seed=seed,
-            engine=LocalEngine(n_workers=n_workers),
+            engine=make_engine(engine, n_workers=n_workers, address=address),
             progress=progress,
         )
     text = json.dumps(answer.to_dict())
@@ -147,7 +154,7 @@ def _means(
         raise InvalidInputError(f"columns must name user, arm and reward; got {columns!r}.")
     user, arm, reward = names(columns)
     logged = from_log(log_file, user=user, arm=arm, reward=reward)
-    console.err.print(f"{log_file}: {logged.report}", highlight=False)
+    console.err.print(f"{log_file}: {logged.report}", highlight=False, soft_wrap=True)
     return logged.means
 
 

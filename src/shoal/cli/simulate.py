@@ -1,12 +1,15 @@
-"""``shoal simulate``: one policy, once."""
+"""``shoal simulate``: one policy, once; of very many users, shard by shard."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from shoal.cli.options import (
+    engine_options,
     json_option,
     means_option,
     play_options,
@@ -14,6 +17,14 @@ from shoal.cli.options import (
     problem_options,
     settings,
 )
+from shoal.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from shoal.cli.console import Update
+    from shoal.simulation import Run
 
 
 @click.command(name="simulate")
@@ -23,6 +34,13 @@ from shoal.cli.options import (
 @play_options
 @means_option
 @policy_options
+@click.option(
+    "--shards",
+    "n_shards",
+    type=int,
+    help="Play the users in so many parts that learn alone, a few in memory at a time.",
+)
+@engine_options
 @json_option
 def command(
     policy: str,
@@ -36,44 +54,54 @@ def command(
     participation: float,
     means_file: str | None,
     options: tuple[str, ...],
+    n_shards: int | None,
+    engine: str,
+    address: str | None,
+    n_workers: int | None,
     as_json: bool,
 ) -> None:
     """Run POLICY once and show its regret over time.
 
     POLICY is a name from "shoal policies", by default "shoal"; its options are set with
-    -o NAME=VALUE.
+    -o NAME=VALUE. With --shards, users are drawn and played shard by shard, on this machine or on
+    a Ray cluster.
     """
     from shoal.cli import console
-    from shoal.instances import instance as draw
-    from shoal.instances import load_means
-    from shoal.simulation import simulate
-    from shoal.simulation.seeds import stream
+    from shoal.engines import make_engine
+    from shoal.simulation import simulate, simulate_shards
 
-    if means_file:
-        means = load_means(means_file)
+    given: dict[str, Any] = {
+        "min_group_size": min_group_size,
+        "horizon": horizon,
+        "rewards": rewards,
+        "participation": participation,
+        "seed": seed,
+        "options": settings(options),
+        "n_checkpoints": 10,
+    }
+    runner = make_engine(engine, n_workers=n_workers, address=address)
+    if n_shards is None:
+        if engine != "local" or n_workers is not None:
+            raise InvalidInputError("--engine and --workers need --shards; got none.")
+        means = _means(means_file, instance, n_users, n_arms, seed)
+        with console.progress(policy) as progress:
+            run = simulate(policy, means, **given, progress=_adding(progress, horizon))
     else:
-        rng = stream(seed, "comparison", instance, 0)
-        means = draw(instance, n_users, n_arms, rng=rng)
-    with console.progress(policy) as progress:
-        done = 0
-
-        def tick(rounds: int) -> None:
-            nonlocal done
-            done += rounds
-            progress("", done, horizon)
-
-        run = simulate(
-            policy,
-            means,
-            min_group_size=min_group_size,
-            horizon=horizon,
-            rewards=rewards,
-            participation=participation,
-            seed=seed,
-            options=settings(options),
-            n_checkpoints=10,
-            progress=tick,
-        )
+        if means_file:
+            raise InvalidInputError(
+                f"--means must be left out beside --shards, which draws users; got {means_file!r}."
+            )
+        with console.progress(policy) as progress:
+            run = simulate_shards(
+                policy,
+                instance=instance,
+                n_users=n_users,
+                n_arms=n_arms,
+                n_shards=n_shards,
+                engine=runner,
+                progress=_adding(progress, n_shards * horizon),
+                **given,
+            )
     if as_json:
         click.echo(
             json.dumps(
@@ -89,18 +117,49 @@ def command(
             )
         )
         return
-    n_users, n_arms = means.shape
+    _show(run)
+
+
+def _means(
+    means_file: str | None, instance: str, n_users: int, n_arms: int, seed: int
+) -> NDArray[np.float64]:
+    from shoal.instances import instance as draw
+    from shoal.instances import load_means
+    from shoal.simulation.seeds import stream
+
+    if means_file:
+        return load_means(means_file)
+    return draw(instance, n_users, n_arms, rng=stream(seed, "comparison", instance, 0))
+
+
+def _adding(progress: Update, total: int) -> Callable[[int], None]:
+    done = 0
+
+    def tick(rounds: int) -> None:
+        nonlocal done
+        done += rounds
+        progress("", done, total)
+
+    return tick
+
+
+def _show(run: Run) -> None:
+    from shoal.cli import console
+
+    problem = run.problem
+    shards = f" in {problem.n_shards:,} shards" if problem.n_shards > 1 else ""
     console.table(
-        f"{policy}: {n_users} users, {n_arms} arms, "
-        f"groups of at least {run.problem.min_group_size}",
+        f"{run.policy}: {problem.n_users:,} users{shards}, {problem.n_arms} arms, "
+        f"groups of at least {problem.min_group_size}",
         ["round", "regret so far", "per user and round"],
         [
-            (int(t), float(regret), float(regret) / (n_users * int(t)))
+            (int(t), float(regret), float(regret) / (problem.n_users * int(t)))
             for t, regret in zip(run.rounds, run.cumulative_regret, strict=True)
         ],
     )
     console.out.print(
         f"smallest group seen: {run.smallest_group}; totals withheld: {run.withheld:,}; "
-        f"{n_users * horizon / run.seconds / 1e6:.1f} million user-rounds/s",
+        f"{problem.n_users * int(run.rounds[-1]) / run.seconds / 1e6:.1f} million user-rounds/s"
+        f"{' and worker' if shards else ''}",
         highlight=False,
     )

@@ -70,3 +70,7 @@ class Losses(Generic[Result]):
         if self._lost is None:
             raise error
         return [self._lost(index, error)]
+
+    def forget(self, index: int) -> None:
+        """Count no longer what a task has killed: it got on since."""
+        del self._deaths[index]

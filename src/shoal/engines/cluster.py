@@ -15,6 +15,7 @@ import secrets
 import subprocess
 import sys
 from importlib import import_module
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Timer
@@ -91,6 +92,16 @@ def check_address(address: str) -> str:
     if address == "auto" or (host and "/" not in host and port.isdigit()):
         return address
     raise InvalidInputError(f"address must be HOST:PORT, or auto; got {address!r}.")
+
+
+def check_version(expected: str) -> None:
+    """Refuse to work on a node that has another version of Shoal."""
+    here = version("shoal")
+    if here != expected:
+        raise ShoalError(
+            f"shoal must have the same version on all nodes of the cluster; got {here} on one "
+            f"and {expected} where the work was started."
+        )
 
 
 def _has_token() -> bool:

@@ -13,8 +13,10 @@ from importlib.metadata import version
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from shoal.engines.actors import run_in_actors
 from shoal.engines.base import Losses, Result, Task, Tick
-from shoal.engines.cluster import check_address, connect
+from shoal.engines.cluster import check_address, check_version, connect
+from shoal.engines.steps import Steps
 from shoal.errors import LostTaskError, ShoalError
 from shoal.model.numbers import whole_number
 
@@ -69,6 +71,13 @@ class RayEngine:
         import ray
 
         losses = Losses(tasks, lost)
+        if isinstance(work, Steps):
+            n_actors, told = self.n_workers or _cores(), tick or (lambda done: None)
+            try:
+                yield from run_in_actors(work, tasks, n_actors=n_actors, tick=told, losses=losses)
+            except ray.exceptions.RayTaskError as error:
+                raise _cause(error) from None
+            return
         remote: Any = ray.remote(num_cpus=1, max_retries=0)(_work)
         board = _Board(tick) if tick else None
         waiting = deque((index, 0) for index in range(len(tasks)))
@@ -126,12 +135,7 @@ def _work(
     work: Callable[[Task, Tick], Result], task: Task, expected: str, board: Any, key: Key
 ) -> tuple[Result, int]:
     """Do a task on a node of the cluster; return its result and its ticks."""
-    here = version("shoal")
-    if here != expected:
-        raise ShoalError(
-            f"shoal must have the same version on all nodes of the cluster; got {here} on one "
-            f"and {expected} where the work was started."
-        )
+    check_version(expected)
     ticked = told = 0
     last = monotonic()
 

@@ -19,9 +19,14 @@ INSTANCES: Final[dict[str, Callable[..., NDArray[np.float64]]]] = {
 
 
 def instance(
-    name: str, n_users: int, n_arms: int, *, rng: np.random.Generator
+    name: str,
+    n_users: int,
+    n_arms: int,
+    *,
+    rng: np.random.Generator,
+    common: np.random.Generator | None = None,
 ) -> NDArray[np.float64]:
-    """Draw the means of a class by its name.
+    """Draw the means of a class by its name; what users share is drawn from ``common``, if given.
 
     >>> instance("linear", 50, 5, rng=np.random.default_rng(0)).shape
     (50, 5)
@@ -32,4 +37,4 @@ did you mean 'linear'?
     """
     if name not in INSTANCES:
         raise UnknownNameError("instance", name, INSTANCES)
-    return INSTANCES[name](n_users, n_arms, rng=rng)
+    return INSTANCES[name](n_users, n_arms, rng=rng, common=common)

@@ -1,4 +1,8 @@
-"""Synthetic populations: the two classes of the paper's Appendix B, and taste clusters."""
+"""Synthetic populations: the two classes of the paper's Appendix B, and taste clusters.
+
+``common`` is where what all users share comes from, by default ``rng``. Parts of one population
+are drawn apart with the same ``common`` each, anew, and an ``rng`` of their own.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,14 @@ HIGHEST_CLUSTERED_MEAN = 0.9
 """No user of a clustered population answers more often than this."""
 
 
-def uniform(n_users: int, n_arms: int, *, rng: np.random.Generator) -> FloatArray:
-    """Draw every mean from U([0, 1]) independently (Appendix B, first class).
+def uniform(
+    n_users: int,
+    n_arms: int,
+    *,
+    rng: np.random.Generator,
+    common: np.random.Generator | None = None,
+) -> FloatArray:
+    """Draw every mean from U([0, 1]) independently (Appendix B, first class): nothing is shared.
 
     >>> uniform(2, 3, rng=np.random.default_rng(0)).round(2)
     array([[0.64, 0.27, 0.04],
@@ -25,12 +35,17 @@ def uniform(n_users: int, n_arms: int, *, rng: np.random.Generator) -> FloatArra
 
 
 def linear(
-    n_users: int, n_arms: int, *, rng: np.random.Generator, dimension: int = 10
+    n_users: int,
+    n_arms: int,
+    *,
+    rng: np.random.Generator,
+    common: np.random.Generator | None = None,
+    dimension: int = 10,
 ) -> FloatArray:
     """Draw a random direction per user and per arm (Appendix B, second class).
 
     A mean is (cosine + 1) / 2 of the angle between the user's and the arm's unit vector, the
-    paper's 0.5 (theta_ij + 1).
+    paper's 0.5 (theta_ij + 1). The arms are shared.
 
     >>> linear(2, 3, rng=np.random.default_rng(0), dimension=1)
     array([[1., 1., 0.],
@@ -39,7 +54,7 @@ def linear(
     n_users, n_arms = _shape(n_users, n_arms)
     dimension = whole_number("dimension", dimension)
     users = _directions(n_users, dimension, rng)
-    arms = _directions(n_arms, dimension, rng)
+    arms = _directions(n_arms, dimension, common or rng)
     cosines = users @ arms.T  # (n_users, n_arms)
     return np.clip(0.5 * (cosines + 1.0), 0.0, 1.0)
 
@@ -49,6 +64,7 @@ def clustered(
     n_arms: int,
     *,
     rng: np.random.Generator,
+    common: np.random.Generator | None = None,
     n_clusters: int = 6,
     rate: float = 1 / 13,
     spread: float = 0.3,
@@ -57,6 +73,7 @@ def clustered(
 
     Each user belongs to a cluster chosen uniformly at random. A cluster's mean on an arm is drawn
     from Beta(1, 1 / rate - 1), and each user multiplies it by exp(N(0, spread²)), up to 0.9.
+    The clusters are shared.
 
     Parameters
     ----------
@@ -72,7 +89,7 @@ def clustered(
         raise InvalidInputError(f"rate must lie strictly between 0 and 1; got {rate}.")
     if not 0.0 <= spread < np.inf:
         raise InvalidInputError(f"spread must be finite and at least 0; got {spread}.")
-    tastes = rng.beta(1.0, 1.0 / rate - 1.0, size=(n_clusters, n_arms))
+    tastes = (common or rng).beta(1.0, 1.0 / rate - 1.0, size=(n_clusters, n_arms))
     cluster = rng.integers(n_clusters, size=n_users)
     own = np.exp(rng.normal(0.0, spread, size=(n_users, n_arms)))
     return np.minimum(tastes[cluster] * own, HIGHEST_CLUSTERED_MEAN)

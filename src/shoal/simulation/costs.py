@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 FloatArray = NDArray[np.float64]
 
@@ -53,6 +51,8 @@ class Cost:
         Reward lost against the smallest group size, run by run on the same populations.
     passes_at
         The round from which on more is earned than by the best single arm, or None.
+    runs
+        The reward of each run.
     """
 
     min_group_size: int
@@ -61,6 +61,7 @@ class Cost:
     share: Interval
     loss: Interval
     passes_at: int | None
+    runs: tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +112,7 @@ class Price:
                 share=of_ratio(own - best, full - best),
                 loss=of_mean(earned[0] - own),
                 passes_at=passing(curve, float(best.mean()), rounds),
+                runs=tuple(own.tolist()),
             )
             for size, own, curve in zip(sizes, earned, curves, strict=True)
         ]
@@ -155,16 +157,15 @@ class Price:
     @property
     def notes(self) -> list[str]:
         """What a reader should know before trusting the numbers."""
-        said = []
-        pairs = combinations(self.costs, 2)
-        better = [(a, b) for a, b in pairs if b.reward.mean - a.reward.mean > b.loss.half > 0]
-        if better:
-            small, large = better[0][0].min_group_size, better[0][1].min_group_size
-            said.append(
-                f"Groups of {large} earn more than groups of {small}: this learner is not at its "
-                f"best with small groups, and larger ones are always allowed."
-            )
-        return said
+        better = [cost for cost in self.costs if cost.loss.high < 0]
+        if not better:
+            return []
+        best = max(better, key=lambda cost: cost.reward.mean)
+        return [
+            f"Groups of {best.min_group_size} earn more than groups of "
+            f"{self.costs[0].min_group_size}: this learner is not at its best with small groups, "
+            "and larger ones are always allowed."
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
@@ -215,6 +216,8 @@ def of_ratio(parts: FloatArray, wholes: FloatArray) -> Interval:
 
 
 def _around(mean: float, error: float, n: int) -> Interval:
+    from scipy.special import stdtrit
+
     half = float(stdtrit(n - 1, 0.975) * error)
     return Interval(mean, mean - half, mean + half)
 

@@ -58,7 +58,8 @@ def price(
     options: Mapping[str, Any] | None = None,
     rewards: str = "bernoulli",
     participation: float = 1.0,
-    n_runs: int = 8,
+    n_runs: int = 7,
+    sample: int | None = None,
     seed: int = 0,
     engine: Engine | None = None,
     progress: Callable[[str, int, int], None] | None = None,
@@ -82,6 +83,8 @@ def price(
         The learner, an anonymous one.
     n_runs
         Populations, at least 2: the intervals come from how they differ.
+    sample
+        Users to play of a larger population; by default 10,000, and more where C or K is large.
     progress
         Called with (what has just finished or "", rounds done, rounds in all).
 
@@ -113,7 +116,7 @@ def price(
         "participation": participation,
         "n_runs": whole_number("n_runs", n_runs, least=2),
         "seed": seed,
-        "sample": min(shape[0], max(SAMPLE, GROUPS_PER_ARM * shape[1] * sizes[-1])),
+        "sample": _check_sample(sample, shape, sizes[-1]),
     }
     samples = [_sample(given, settings, run) for run in range(n_runs)]
     # Populations outside, sizes inside: the means of a run are in few cells at a time.
@@ -205,12 +208,25 @@ def _check_sizes(sizes: Sequence[int]) -> list[int]:
     return sorted(checked)
 
 
+def _check_sample(sample: int | None, shape: tuple[int, int], largest: int) -> int:
+    n_users, n_arms = shape
+    if sample is None:
+        return min(n_users, max(SAMPLE, GROUPS_PER_ARM * n_arms * largest))
+    if not largest <= whole_number("sample", sample) <= n_users:
+        raise InvalidInputError(
+            f"sample must be between the largest min_group_size={largest} and n_users={n_users}; "
+            f"got {sample}."
+        )
+    return sample
+
+
 def _check_population(
     n_users: int | None, n_arms: int | None, rate: float | None, given: FloatArray | None
 ) -> tuple[int, int]:
     """Return users and arms, from the means or as they were given."""
     if (rate is None) == (given is None):
-        raise InvalidInputError("price needs either a rate or means; got both or neither.")
+        got = "neither" if rate is None else "both"
+        raise InvalidInputError(f"either a rate or means must be given; got {got}.")
     if given is not None:
         for name, value in (("n_users", n_users), ("n_arms", n_arms)):
             if value is not None:
