@@ -250,6 +250,14 @@ def freeze(
     return Call("PUT", path, lambda r: None, body, media_type="application/octet-stream")
 
 
+def estimates(
+    name: str, number: int, means: Sequence[float], half_widths: Sequence[float]
+) -> Call[None]:
+    """Tell what is believed of the arms before a round."""
+    body = msgspec.json.encode({"means": means, "half_widths": half_widths})
+    return Call("PUT", f"{_round(name, number)}/estimates", lambda r: None, body)
+
+
 def batches(
     rewards: Mapping[str, float] | Iterable[tuple[str, float]], size: int
 ) -> list[list[tuple[str, float]]]:

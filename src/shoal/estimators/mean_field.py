@@ -51,6 +51,17 @@ class MeanField(Stateful):
         """Return the posterior means, (n_users, n_arms)."""
         return self.means
 
+    def average(self, users: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+        """Return each arm's mean over ``users`` and at most its deviation, (n_arms,) each.
+
+        How users' errors hang together is not known here, so they count as wrong together: the
+        deviation of a mean is at most the mean of the deviations.
+        """
+        n_users = max(1, np.count_nonzero(users))
+        means: FloatArray = self.means[users].sum(axis=0, dtype=np.float64) / n_users
+        deviations: FloatArray = self.deviations[users].sum(axis=0, dtype=np.float64) / n_users
+        return means, deviations
+
     def sample(self, rng: np.random.Generator) -> IntArray:
         """Return each user's arm with the highest draw from the posterior."""
         arms: IntArray = np.empty(self._problem.n_users, np.int32)

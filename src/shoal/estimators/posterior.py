@@ -84,6 +84,14 @@ class JointPosterior(Stateful):
         """Return the posterior means, (n_users, n_arms)."""
         return self.means.transpose(0, 2, 1).reshape(self._problem.n_users, -1)
 
+    def average(self, users: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+        """Return each arm's mean over ``users`` and its deviation, (n_arms,) each."""
+        weights = users.reshape(len(self.means), -1).astype(np.float64)
+        weights /= max(1.0, weights.sum())
+        means: FloatArray = np.einsum("su,sau->a", weights, self.means)
+        variances = np.einsum("su,sauv,sv->a", weights, self.covariances, weights, optimize=True)
+        return means, np.sqrt(np.maximum(variances, 0.0))
+
     def sample(self, rng: np.random.Generator) -> IntArray:
         """Return each user's arm with the highest draw from its own margin of the posterior."""
         variances = np.diagonal(self.covariances, axis1=2, axis2=3)  # (n_shards, n_arms, n_users)

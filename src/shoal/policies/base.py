@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.errors import InvalidInputError, ShoalError
 from shoal.model import Feedback, Plan, Problem, State, Stateful
 
+HALF_95 = 1.959964  # deviations from the middle of a normal's 95 % interval to its end
+
 Choice = tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]], int]
+
+
+class ArmMeans(NamedTuple):
+    """What a policy believes of each arm's mean reward over some users."""
+
+    means: NDArray[np.float64]  # (n_arms,)
+    half_widths: NDArray[np.float64]  # (n_arms,) half of a 95 % interval
 
 
 class Policy(Stateful, ABC):
@@ -73,6 +82,13 @@ class Policy(Stateful, ABC):
         self._learn(feedback.plan or plan, feedback)
         self.rounds += plan.repeats
         self._pending = None
+
+    def arm_means(self, present: NDArray[np.bool_]) -> ArmMeans | None:
+        """Return each arm's mean over the users who are ``present``, None if there is no estimate.
+
+        It is for people who watch; it changes nothing, and must not cost what a plan costs.
+        """
+        return None
 
     def state(self) -> State:
         """Return everything that changes in a run, the plan in play included."""

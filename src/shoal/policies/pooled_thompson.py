@@ -19,7 +19,7 @@ from shoal.estimators.mean_field import MeanField
 from shoal.estimators.pooled import regroup
 from shoal.estimators.posterior import JointPosterior
 from shoal.model import Feedback, Plan, Problem
-from shoal.policies.base import Choice, Policy
+from shoal.policies.base import HALF_95, ArmMeans, Choice, Policy
 
 JOINT = 256  # users in a shard up to which the joint posterior is affordable every round
 
@@ -55,6 +55,11 @@ class PooledThompson(Policy):
 
     def _learn(self, plan: Plan, feedback: Feedback) -> None:
         self.posterior.absorb(plan, feedback)
+
+    def arm_means(self, present: NDArray[np.bool_]) -> ArmMeans:
+        """Return each arm's mean over the users who are ``present``, from the posterior."""
+        means, deviations = self.posterior.average(present)
+        return ArmMeans(means, HALF_95 * deviations)
 
 
 @njit(cache=True)

@@ -19,7 +19,7 @@ from shoal.estimators.shared_prior import MOST_USERS, learn_prior
 from shoal.model import Feedback, Plan, Problem, State, Stateful
 from shoal.model.feedback import Counts
 from shoal.model.numbers import not_negative
-from shoal.policies.base import Choice, Policy, checked_eligible
+from shoal.policies.base import HALF_95, ArmMeans, Choice, Policy, checked_eligible
 from shoal.policies.crowds import cut_crowds, group_size
 from shoal.policies.information import lesson_life
 from shoal.policies.lookahead import decide
@@ -101,6 +101,15 @@ class Population(Policy):
                 shard.belief.fade(self._drift)
             if done >= shard.next_refresh:
                 shard.refresh(done, self._left(done), early, self.rng)
+
+    def arm_means(self, present: NDArray[np.bool_]) -> ArmMeans:
+        """Return the population's mean on each arm, shards counted by who is ``present``."""
+        counts = present.reshape(len(self._shards), -1).sum(axis=1)
+        shares = counts / max(1, counts.sum())
+        beliefs = [shard.belief for shard in self._shards]
+        means = shares @ np.array([belief.means for belief in beliefs])
+        variances = shares**2 @ np.array([belief.doubts for belief in beliefs])
+        return ArmMeans(means, HALF_95 * np.sqrt(variances))
 
     def _left(self, rounds: int) -> float:
         """Return for how many rounds a lesson is worth having after ``rounds``."""

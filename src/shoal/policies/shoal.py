@@ -25,7 +25,7 @@ from shoal.estimators.posterior import (
 )
 from shoal.model import Feedback, Plan, Problem
 from shoal.model.numbers import not_negative
-from shoal.policies.base import Choice, Policy, checked_eligible
+from shoal.policies.base import HALF_95, ArmMeans, Choice, Policy, checked_eligible
 from shoal.policies.crowds import group_size, safe_size
 from shoal.policies.information import Prices, lesson_life, look
 from shoal.policies.recruiting import merit, recruit
@@ -117,6 +117,11 @@ class Shoal(Policy):
 
     def _learn(self, plan: Plan, feedback: Feedback) -> None:
         self.posterior.absorb(plan, feedback)
+
+    def arm_means(self, present: NDArray[np.bool_]) -> ArmMeans:
+        """Return each arm's mean over the users who are ``present``, from the posterior."""
+        means, deviations = self.posterior.average(present)
+        return ArmMeans(means, HALF_95 * deviations)
 
 
 @njit(cache=True)

@@ -46,6 +46,7 @@ def run_aggregator(
     from shoal.service.aggregator import Aggregator
     from shoal.service.aggregator.blinding import claim_key
     from shoal.service.api.application import create_app
+    from shoal.service.dashboard.application import warm_up
 
     part = settings.aggregator
     held = _hold(settings.key_file)
@@ -59,6 +60,7 @@ def run_aggregator(
         app = create_app(
             aggregator, max_body_bytes=part.max_body_bytes, body_seconds=part.body_seconds
         )
+        warm_up()
         _serve(app, part.host, part.port, stop=aggregator.bell.silence)
 
 

@@ -24,7 +24,7 @@ class Directory:
 
     def __init__(self, database: Database, *, floor: int, clock: Clock) -> None:
         self._database = database
-        self._floor = floor
+        self.floor = floor
         self._clock = clock
         self.lock = threading.RLock()
         self._campaigns: dict[str, Campaign] = {}
@@ -33,7 +33,7 @@ class Directory:
 
     def create(self, name: str, campaign: Campaign) -> bool:
         """Store a campaign for good; return False where the same one is there already."""
-        if campaign.min_group_size < self._floor:
+        if campaign.min_group_size < self.floor:
             raise ProblemError(GROUP_FLOOR)
         with self.lock, self._database.write() as connection:
             return campaigns.create(connection, name, campaign, now=self._clock())

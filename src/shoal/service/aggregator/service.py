@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from shoal.service.aggregator import release, rounds, witness
+from shoal.service.aggregator import release, rounds, summaries, witness
 from shoal.service.aggregator.arms import offered
 from shoal.service.aggregator.directory import Directory
 from shoal.service.aggregator.folding import Whole, fold
@@ -151,6 +151,11 @@ class Aggregator:
         last = self.latest(name)
         return last.number + 1 if last else 1
 
+    def keep_estimates(self, name: str, number: int, estimates: bytes) -> None:
+        """Keep what the learner believes of the arms before a round, beside its plan."""
+        with self.database.write() as connection:
+            rounds.keep_estimates(connection, name, number, estimates)
+
     def plan(self, name: str, number: int) -> tuple[int, Frozen]:
         """Return a round's row and its frozen plan."""
         with self._lock:
@@ -243,6 +248,7 @@ class Aggregator:
             plan = rounds.load_plan(connection, round_.id)
             assert plan is not None
             done = release.release(connection, round_, plan, campaign, self._key, now=self.clock())
+            summaries.write(connection, done, plan)
         self._changed(name)
         return done
 
@@ -254,6 +260,12 @@ class Aggregator:
             raise ProblemError(LEARNER_SILENT)
         with self.database.read() as connection:
             return release.stored(connection, round_.id)
+
+    def shown(self, name: str) -> int | None:
+        """Return the last round that people may see, None before the learner has been heard."""
+        self.directory.campaign(name)
+        progress = self._progress.get(name)
+        return None if progress is None else progress.learnt
 
     def counted(self, name: str, number: int) -> NDArray[np.bool_]:
         """Return the seats that are part of a released total, (n_seats,); for the learner."""

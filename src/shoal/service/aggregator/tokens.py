@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import secrets
 import threading
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal, get_args
 
@@ -16,6 +17,16 @@ from shoal.service.store import aggregator as store
 
 Role = Literal["operator", "app", "analyst", "learner"]
 ROLES: tuple[Role, ...] = get_args(Role)
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A token's name, role and hash."""
+
+    name: str
+    role: Role
+    digest: bytes
+
 
 Known = dict[str, tuple[Role, bytes]]  # by name
 
@@ -96,6 +107,20 @@ class Access:
     def role_of(self, token: str) -> Role | None:
         """Return the role that a token is bound to, None for one that is not known."""
         return role_of(token, self._load())
+
+    def holder(self, token: str) -> Holder | None:
+        """Return what is known of a token, None for one that is not."""
+        known = self._load()
+        role = role_of(token, known)
+        if role is None:
+            return None
+        name, _, _ = token.removeprefix("shoal.").rpartition(".")
+        return Holder(name, role, known[name][1])
+
+    def still(self, name: str, digest: bytes) -> Role | None:
+        """Return the role of the token of that name, None if it is another by now, or gone."""
+        role, current = self._load().get(name, (None, _NOBODY))
+        return role if hmac.compare_digest(digest, current) else None
 
     def _load(self) -> Known:
         with self._lock:

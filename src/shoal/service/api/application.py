@@ -15,6 +15,8 @@ from shoal.service.aggregator.schedule import tick
 from shoal.service.api import answers, assignments, campaigns, learner, reports, rounds, status
 from shoal.service.api.guard import Guard
 from shoal.service.api.metrics import Metrics
+from shoal.service.dashboard import application as dashboard
+from shoal.service.dashboard import checks
 
 log = logging.getLogger("shoal.service")
 
@@ -25,6 +27,7 @@ def create_app(
     max_body_bytes: int = 16 * 2**20,
     body_seconds: float = 20.0,
     tick_seconds: float = 1.0,
+    check_seconds: float = 3600.0,
 ) -> FastAPI:
     """Make the aggregator's application; it closes the aggregator when it stops."""
     metrics = Metrics()
@@ -41,9 +44,15 @@ def create_app(
                     log.error("schedule fails: %s", type(error).__name__)
                     aggregator.on_schedule = False
 
-        ticking = asyncio.create_task(run())
+        async def check() -> None:
+            while True:
+                await asyncio.sleep(check_seconds)
+                await run_in_threadpool(checks.run_due, aggregator)
+
+        tasks = [asyncio.create_task(run()), asyncio.create_task(check())]
         yield
-        ticking.cancel()
+        for task in tasks:
+            task.cancel()
         aggregator.close()
 
     app = FastAPI(
@@ -59,6 +68,7 @@ def create_app(
     app.state.metrics = metrics
     for part in (campaigns, rounds, assignments, reports, learner, status):
         app.include_router(part.router)
+    dashboard.install(app)
     answers.install(app)
     app.add_middleware(
         Guard, metrics=metrics, max_body_bytes=max_body_bytes, body_seconds=body_seconds

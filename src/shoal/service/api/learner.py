@@ -14,7 +14,7 @@ from shoal.service.aggregator.rounds import Frozen as FrozenPlan
 from shoal.service.aggregator.witness import Progress
 from shoal.service.api.access import Name, Number, Service, allow
 from shoal.service.campaign import NAME, Frozen
-from shoal.service.problems import PLAN_REFUSED, ProblemError
+from shoal.service.problems import INVALID, PLAN_REFUSED, ProblemError
 
 router = APIRouter(prefix="/v1", tags=["learner"], dependencies=[allow("learner")])
 
@@ -50,6 +50,16 @@ class Works(Frozen):
     """Every campaign that waits for the learner."""
 
     work: list[Work]
+
+
+Shares = Annotated[list[Annotated[float, Field(ge=0, le=1)] | None], Field(max_length=1000)]
+
+
+class Estimates(Frozen):
+    """Each arm's mean over the present users and half of its 95 % interval; null for none."""
+
+    means: Shares
+    half_widths: Shares
 
 
 @router.post("/learner/sync")
@@ -101,6 +111,17 @@ async def freeze_plan(name: Name, number: Number, request: Request, aggregator: 
         raise ProblemError(PLAN_REFUSED)
     arms, groups = np.frombuffer(columns, "<i4").reshape(2, -1)
     await run_in_threadpool(aggregator.freeze, name, number, FrozenPlan(arms, groups))
+
+
+@router.put("/campaigns/{name}/rounds/{number}/estimates", status_code=204)
+def keep_estimates(name: Name, number: Number, estimates: Estimates, aggregator: Service) -> None:
+    """Keep what the learner believes of the arms before this round, for people to see."""
+    n_arms = len(aggregator.directory.campaign(name).arms)
+    if not len(estimates.means) == len(estimates.half_widths) == n_arms:
+        raise ProblemError(INVALID, "means and half_widths must have one number for each arm")
+    pairs = (estimates.means, estimates.half_widths)
+    millionths = [[-1 if x is None else round(1e6 * x) for x in row] for row in pairs]
+    aggregator.keep_estimates(name, number, np.array(millionths, "<i4").tobytes())
 
 
 @router.get("/campaigns/{name}/rounds/{number}/counted", response_class=Response, responses=_ANSWER)

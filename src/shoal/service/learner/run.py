@@ -99,6 +99,13 @@ class Run:
         self._gathered, self.asked = None, False
         return True
 
+    def estimates(self, occupied: NDArray[np.bool_]) -> tuple[list[float], list[float]] | None:
+        """Return each arm's mean and half of its 95 % interval, None where there is no estimate."""
+        found = self.policy.arm_means(occupied)
+        if found is None or self.policy.rounds == 0:
+            return None
+        return found.means.clip(0, 1).tolist(), found.half_widths.clip(0, 1).tolist()
+
     def policy_state(self) -> bytes:
         """Return the policy's exact state."""
         return pack(self.policy.state())

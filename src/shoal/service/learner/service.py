@@ -130,6 +130,9 @@ class Learner:
             self._forget(name)
             return  # users came or went, or the plan was frozen before a crash: look again
         self._note_planned(name, run, number)
+        found = run.estimates(occupied)
+        if found is not None:
+            self._client.run(calls.estimates(name, number, *found))
 
     def _eligible(
         self, name: str, run: Run, number: int

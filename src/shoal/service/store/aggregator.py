@@ -79,6 +79,8 @@ rounds = Table(
     Column("plan_hash", Text),
     Column("arms", LargeBinary),  # int32 per seat, -1 for a seat that has no part in the round
     Column("groups", LargeBinary),  # int32 per seat, -1 for a user in no group
+    # int32 per arm twice, in millionths, -1 for none: the learner's means and half-widths
+    Column("estimates", LargeBinary),
     Column("wanted_at", BigInteger, nullable=False),
     Column("opened_at", BigInteger),
     Column("closed_at", BigInteger),
@@ -111,4 +113,42 @@ releases = Table(
     Column("document", LargeBinary, nullable=False),  # served as it is, for ever
     Column("reporters", LargeBinary, nullable=False),  # a bit per seat
     Column("counted", LargeBinary, nullable=False),  # a bit per seat: part of a released total
+)
+
+summaries = Table(
+    "summaries",
+    metadata,
+    Column("campaign", ForeignKey("campaigns.name"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("arm", Integer, primary_key=True, autoincrement=False),  # those that someone played
+    Column("users", Integer, nullable=False),
+    Column("groups", Integer, nullable=False),
+    Column("smallest_group", Integer),  # users, by the plan
+    Column("totals", Integer, nullable=False),
+    Column("smallest_total", Integer),  # reporters
+    Column("merged", Integer, nullable=False),  # of the totals
+    Column("withheld", Integer, nullable=False),  # of the groups
+    Column("homogeneous", Integer, nullable=False),  # of the totals
+    Column("reporters", Integer, nullable=False),  # behind all totals
+    Column("total", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+checks = Table(
+    "checks",
+    metadata,
+    Column("campaign", ForeignKey("campaigns.name"), primary_key=True),
+    Column("rule", Text, primary_key=True),
+    Column("ran_at", BigInteger, nullable=False),
+    Column("rounds", Integer, nullable=False),  # that were looked at
+    Column("fault", Text, nullable=False),  # empty where the rule holds
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    Column("token", Text, nullable=False),  # its name
+    Column("token_digest", LargeBinary, nullable=False),  # another token of that name is no login
+    Column("expires_at", BigInteger, nullable=False),
 )

@@ -1,0 +1,62 @@
+"""What the dashboard shows of a released round: one small row per arm that someone played.
+
+A row follows from the frozen plan and the release alone, and is written in the transaction of the
+release. So a page on thousands of rounds reads a few numbers of each, never plans and documents.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, insert
+
+from shoal.service.aggregator.release import Document
+from shoal.service.aggregator.rounds import Frozen
+from shoal.service.store import aggregator as store
+
+COUNTS = ("totals", "merged", "withheld", "homogeneous", "reporters", "total")
+
+
+def write(connection: Connection, document: Document, plan: Frozen) -> None:
+    """Store the rows of a release."""
+    rows = [
+        {"campaign": document.campaign, "number": document.round, **row}
+        for row in summarise(document, plan)
+    ]
+    if rows:
+        connection.execute(insert(store.summaries), rows)
+
+
+def summarise(document: Document, plan: Frozen) -> list[dict[str, Any]]:
+    """Return a row for each arm that someone plays."""
+    users = np.bincount(plan.arms[plan.arms >= 0])
+    grouped = plan.groups >= 0
+    sizes = np.bincount(plan.groups[grouped])
+    arm_of = np.zeros(len(sizes), np.int64)
+    arm_of[plan.groups[grouped]] = plan.arms[grouped]
+    told = np.zeros(len(sizes), bool)
+    rows: dict[int, dict[str, Any]] = {}
+    for arm in np.flatnonzero(users).tolist():
+        own = sizes[(arm_of == arm) & (sizes > 0)]
+        rows[arm] = {
+            "arm": arm,
+            "users": int(users[arm]),
+            "groups": len(own),
+            "smallest_group": int(own.min()) if len(own) else None,
+            "smallest_total": None,
+            **dict.fromkeys(COUNTS, 0),
+        }
+    for total in document.totals:
+        told[list(total.parts)] = True
+        row = rows[int(arm_of[total.parts[0]])]
+        least = row["smallest_total"]
+        row["smallest_total"] = total.reporters if least is None else min(least, total.reporters)
+        row["totals"] += 1
+        row["merged"] += len(total.parts) > 1
+        row["homogeneous"] += total.total in (0, total.reporters * document.reward_steps)
+        row["reporters"] += total.reporters
+        row["total"] += total.total
+    for arm in arm_of[(sizes > 0) & ~told].tolist():
+        rows[arm]["withheld"] += 1
+    return list(rows.values())

@@ -1,0 +1,191 @@
+"""The rules that a store can be checked against, round by round, as a privacy officer reads them.
+
+``shoal doctor`` and the dashboard's anonymity page run the same checks. They read plans, releases
+and who was counted, never a reward: there is none to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, func, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from shoal.errors import InvalidInputError
+from shoal.model import Plan
+from shoal.service.aggregator import campaigns, release, rounds, summaries
+from shoal.service.aggregator.rounds import ABANDONED, RELEASED
+from shoal.service.campaign import Campaign
+from shoal.service.store import Database
+from shoal.service.store import aggregator as store
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule, the threats that it answers (THREATS.md), and how it is checked."""
+
+    title: str
+    threats: tuple[int, ...]
+    check: str
+
+
+RULES: dict[str, Rule] = {
+    "least": Rule(
+        "Every total is over at least C users who reported.", (1,),
+        "Each release's totals are compared with C and with the users on record behind them.",
+    ),
+    "once": Rule(
+        "No user is counted twice, and no smaller set can be derived.", (2, 7),
+        "No group is in two totals, and the users on record add up to the reporters stated.",
+    ),
+    "groups": Rule(
+        "Everyone is in at most one group, of one arm and of at least C users.", (4, 22),
+        "Each stored plan is built anew, which refuses any other.",
+    ),
+    "frozen": Rule(
+        "The groups were fixed before the first report.", (3, 5),
+        "Each plan's hash is compared with the one under which it was frozen.",
+    ),
+    "kept": Rule(
+        "A release never changes.", (6, 16),
+        "Each release is compared with the summary that was stored beside it.",
+    ),
+    "grid": Rule(
+        "Totals are whole steps that rewards between 0 and 1 can give.", (11, 13, 14),
+        "Each total is compared with its least and greatest possible value.",
+    ),
+    "homogeneous": Rule(
+        "Totals that show everyone's reward are counted.", (9,),
+        "They are counted again in each release. They are not prevented.",
+    ),
+    "forgotten": Rule(
+        "What a round gathered is forgotten when it ends.", (15, 19),
+        "No mark of a reporter and no blinded sum is left of any round that is over.",
+    ),
+    "order": Rule(
+        "No round was played twice or left out.", (17,),
+        "Round numbers follow each other; gaps are only where rounds were abandoned.",
+    ),
+}  # fmt: skip
+
+Faults = dict[str, list[str]]  # by rule
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What was found: rounds looked at, and the faults of each rule."""
+
+    rounds: int
+    faults: Faults
+
+
+def audit(database: Database, name: str) -> Audit:
+    """Check every round of a campaign."""
+    faults: Faults = {rule: [] for rule in RULES}
+    table = store.rounds
+    with database.read() as connection:
+        campaign = campaigns.load(connection, name)
+        query = select(table.c.number, table.c.state).where(table.c.campaign == name)
+        listed = connection.execute(query.order_by(table.c.number)).all()
+    before = 0
+    for number, state in listed:
+        if number != before + 1 and state != ABANDONED:
+            faults["order"].append(f"round {number} follows round {before}")
+        before = number
+        with database.read() as connection:  # one short look at a time: the service goes on
+            for rule, fault in check_round(connection, name, number, campaign):
+                faults[rule].append(f"round {number}: {fault}")
+    return Audit(len(listed), faults)
+
+
+def check_round(
+    connection: Connection, name: str, number: int, campaign: Campaign
+) -> Iterator[tuple[str, str]]:
+    """Yield the rules that a round breaks, and how."""
+    found = rounds.find(connection, name, number)
+    if found.state in (RELEASED, ABANDONED) and _left_over(connection, found.id):
+        yield "forgotten", "marks of reporters or sums are left"
+    plan = rounds.load_plan(connection, found.id)
+    if plan is None:
+        return
+    if plan.hash != found.plan_hash:
+        yield "frozen", "the plan is not the one that was frozen"
+    try:
+        Plan(np.maximum(plan.arms, 0), plan.groups, problem=campaign.problem())
+    except InvalidInputError as error:
+        yield "groups", str(error)
+        return
+    if found.state != RELEASED:
+        return
+    try:
+        stored = release.stored(connection, found.id)
+        document = msgspec.json.decode(stored, type=release.Document)
+        counted = release.who(connection, found.id, campaign.seats, counted=True)
+    except (SQLAlchemyError, msgspec.DecodeError):
+        yield "kept", "the release can't be read"
+        return
+    yield from _totals(document, plan, counted, campaign)
+    if _sorted(summaries.summarise(document, plan)) != _stored_summary(connection, name, number):
+        yield "kept", "the release is not what was summed up when it was made"
+
+
+def _totals(
+    document: release.Document,
+    plan: rounds.Frozen,
+    counted: NDArray[np.bool_],
+    campaign: Campaign,
+) -> Iterator[tuple[str, str]]:
+    n_groups = int(plan.groups.max(initial=-1)) + 1
+    parts = [part for total in document.totals for part in total.parts]
+    if len(parts) != len(set(parts)):
+        yield "once", "a group is in two totals"
+    if any(not 0 <= part < n_groups for part in parts):
+        yield "once", "a total of a group that was not planned"
+        return
+    grouped = plan.groups >= 0
+    behind = np.bincount(plan.groups[grouped & counted], minlength=n_groups)
+    arm_of = np.full(n_groups, -1)
+    arm_of[plan.groups[grouped]] = plan.arms[grouped]
+    homogeneous = 0
+    for total in document.totals:
+        own = list(total.parts)
+        if total.reporters < campaign.least:
+            yield "least", f"a total of {total.reporters} users, fewer than {campaign.least}"
+        if int(behind[own].sum()) != total.reporters:
+            yield "least", "a total whose reporters are not those on record"
+        if len({int(arm_of[part]) for part in own}) > 1:
+            yield "once", "a total over two arms"
+        full = total.reporters * campaign.reward_steps
+        if not 0 <= total.total <= full:
+            yield "grid", "a total that no rewards could have"
+        homogeneous += total.total in (0, full)
+    if int(counted.sum()) != sum(total.reporters for total in document.totals):
+        yield "once", "more or fewer users on record than the totals state"
+    if homogeneous != document.homogeneous:
+        yield "homogeneous", f"{homogeneous} homogeneous totals, {document.homogeneous} stated"
+
+
+def _left_over(connection: Connection, round_id: int) -> bool:
+    return any(
+        connection.scalar(
+            select(func.count()).select_from(table).where(table.c.round_id == round_id)
+        )
+        for table in (store.reports, store.sums)
+    )
+
+
+def _stored_summary(connection: Connection, name: str, number: int) -> list[dict[str, object]]:
+    table = store.summaries
+    wanted = [column for column in table.c if column.name not in ("campaign", "number")]
+    query = select(*wanted).where(table.c.campaign == name, table.c.number == number)
+    return _sorted([dict(row._mapping) for row in connection.execute(query)])
+
+
+def _sorted(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    return sorted(
+        ({key: row[key] for key in sorted(row)} for row in rows), key=lambda row: str(row["arm"])
+    )

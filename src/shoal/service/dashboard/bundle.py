@@ -1,0 +1,64 @@
+"""The script that draws charts: Vega as vl-convert bundles it, made at run time, never shipped.
+
+Making it takes seconds and starts a JavaScript engine, so that happens once per version, in a
+process of its own; the result is kept in the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+
+log = logging.getLogger("shoal.service")
+
+
+@lru_cache(maxsize=1)
+def load() -> bytes:
+    """Return the script; the first call on a machine makes it."""
+    file = _folder() / f"charts-{edition()}.js"
+    try:
+        return file.read_bytes()
+    except OSError:
+        script = _make()
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part = file.with_suffix(f".{os.getpid()}")
+        part.write_bytes(script)
+        part.replace(file)
+    except OSError:
+        log.warning("the chart script can't be cached in %s", file.parent)
+    return script
+
+
+def edition() -> str:
+    """Return the version that the script follows from."""
+    return version("vl-convert-python")
+
+
+def _folder() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "shoal"
+
+
+def _make() -> bytes:
+    done = subprocess.run(
+        [sys.executable, "-m", "shoal.service.dashboard.bundle"],
+        stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, check=True,
+    )  # fmt: skip
+    return done.stdout
+
+
+def main() -> None:
+    """Print the script."""
+    import vl_convert
+
+    sys.stdout.write(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+
+
+if __name__ == "__main__":
+    main()

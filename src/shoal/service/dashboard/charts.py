@@ -1,0 +1,181 @@
+"""The charts, declared with Altair; the data come later, under a name, and again and again.
+
+Colours are in ``THEMES`` alone: a chart says what is different, the theme says how it looks.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from functools import lru_cache
+from typing import Any
+
+import altair as alt
+
+HEIGHT = 240
+HOMOGENEOUS = "homogeneous totals"
+
+LINES = {
+    "reward": {
+        "reward": "reward",
+        "best": "best single arm so far",
+        "first": "first rounds",
+    },
+    "sizes": {
+        "crowd": "smallest crowd",
+        "group": "smallest group, by plan",
+        "total": "smallest total, by reporters",
+        "least": "the line at C",
+    },
+    "groups": {
+        "whole": "whole",
+        "merged": "merged",
+        "withheld": "withheld",
+        "homogeneous": HOMOGENEOUS,
+    },
+}
+"""For each chart of lines, the columns of the data and what they are called."""
+
+Spec = dict[str, Any]
+Figure = alt.Chart | alt.LayerChart | alt.FacetChart
+
+_ROUND = (
+    alt.X("round:Q", title="round")
+    .axis(grid=False, tickMinStep=1, format="d")
+    .scale(zero=False, nice=False)
+)
+_BELOW = alt.Legend(orient="bottom", direction="horizontal", title=None)
+
+
+def specs(arms: list[str]) -> dict[str, Spec]:
+    """Return a campaign's charts as Vega-Lite, by name; each names its data as itself."""
+    found = deepcopy(_specs())
+    found["shares"]["encoding"]["color"]["scale"] = {"domain": arms}
+    return found
+
+
+@lru_cache(maxsize=1)
+def _specs() -> dict[str, Spec]:
+    charts: dict[str, Figure] = {
+        "reward": _lines("reward", "mean reward", ".3f", alt.Scale(zero=False)),
+        "shares": _shares(),
+        "sizes": _lines("sizes", "users, log scale", ",d", alt.Scale(type="log", nice=False)),
+        "groups": _groups(),
+        "estimates": _estimates(),
+    }
+    return {name: _whole(chart, name) for name, chart in charts.items()}
+
+
+def _lines(name: str, title: str, form: str, scale: alt.Scale) -> alt.Chart:
+    labels = list(LINES[name].values())
+    dashes = [[1, 0], [7, 3], [2, 3], [6, 2, 2, 2]][: len(labels)]
+    chart: alt.Chart = (
+        alt.Chart(alt.NamedData(name))
+        .mark_line(strokeWidth=2)
+        .encode(
+            x=_ROUND,
+            y=alt.Y("value:Q", title=title, scale=scale),
+            color=alt.Color("what:N", legend=_BELOW).scale(domain=labels),
+            strokeDash=alt.StrokeDash("what:N", legend=_BELOW).scale(domain=labels, range=dashes),
+            tooltip=[
+                alt.Tooltip("round:Q"),
+                alt.Tooltip("what:N", title="line"),
+                alt.Tooltip("value:Q", format=form),
+            ],
+        )
+    )
+    return chart
+
+
+def _shares() -> alt.Chart:
+    chart: alt.Chart = (
+        alt.Chart(alt.NamedData("shares"))
+        .mark_area()
+        .encode(
+            x=_ROUND,
+            y=alt.Y("share:Q", title="share of users")
+            .stack("zero")
+            .axis(format="%")
+            .scale(domain=[0, 1]),
+            color=alt.Color("arm:N", legend=_BELOW),
+            order=alt.Order("rank:Q"),
+            tooltip=[
+                alt.Tooltip("round:Q"),
+                alt.Tooltip("arm:N"),
+                alt.Tooltip("share:Q", format=".1%"),
+            ],
+        )
+    )
+    return chart
+
+
+def _groups() -> Figure:
+    labels = list(LINES["groups"].values())
+    colour = alt.Color("what:N", legend=_BELOW).scale(domain=labels)
+    tooltip = [
+        alt.Tooltip("round:Q"),
+        alt.Tooltip("what:N", title="groups"),
+        alt.Tooltip("value:Q", title="a round", format=".1f"),
+    ]
+    base = alt.Chart(alt.NamedData("groups")).encode(x=_ROUND, color=colour, tooltip=tooltip)
+    areas = (
+        base.transform_filter(alt.datum.what != HOMOGENEOUS)
+        .mark_area(interpolate="step")
+        .encode(y=alt.Y("value:Q", title="groups a round").stack("zero"))
+    )
+    line = (
+        base.transform_filter(alt.datum.what == HOMOGENEOUS)
+        .mark_line(strokeWidth=2, strokeDash=[3, 2])
+        .encode(y=alt.Y("value:Q").stack(None))
+    )
+    return alt.layer(areas, line)
+
+
+def _estimates() -> Figure:
+    base = alt.Chart(alt.NamedData("estimates")).encode(
+        y=alt.Y("arm:N", title=None, sort=alt.EncodingSortField("mean", order="descending"))
+    )
+    tooltip = [alt.Tooltip("arm:N"), alt.Tooltip("mean:Q", format=".3f")]
+    spans = base.mark_rule(strokeWidth=2).encode(
+        x=alt.X("low:Q", title="mean reward over all users").scale(zero=False),
+        x2="high:Q",
+        tooltip=tooltip,
+    )
+    points = base.mark_point(size=70, filled=True, opacity=1).encode(x="mean:Q", tooltip=tooltip)
+    return alt.layer(spans, points)
+
+
+def _whole(chart: Figure, name: str) -> Spec:
+    height: Any = alt.Step(26) if name == "estimates" else HEIGHT
+    spec: Spec = chart.properties(width="container", height=height).to_dict()
+    spec.pop("config", None)
+    return spec
+
+
+def _theme(text: str, quiet: str, line: str, colours: list[str]) -> Spec:
+    axis = {"labelColor": quiet, "titleColor": quiet, "domainColor": line, "tickColor": line}
+    return {
+        "background": "transparent",
+        "font": "system-ui, sans-serif",
+        "view": {"stroke": None},
+        "axis": {**axis, "gridColor": line, "labelFontSize": 12, "titleFontSize": 12,
+                 "titleFontWeight": 500, "titlePadding": 8, "tickCount": 6},
+        "legend": {"labelColor": text, "labelFontSize": 12, "symbolSize": 90, "labelLimit": 220},
+        "range": {"category": colours},
+        "rule": {"color": colours[0]},
+        "point": {"color": colours[0]},
+        "aria": False,  # the page describes each chart in words and as a table
+    }  # fmt: skip
+
+
+THEMES: dict[str, Spec] = {
+    "light": _theme(
+        "#1d2b2e", "#52646a", "#dde5e6",
+        ["#0b7a75", "#c8553d", "#6c7a89", "#8a5a9e", "#c08a12", "#2f6db5", "#7a9e3f", "#b0477e",
+         "#4a4a68", "#a8744f", "#9aa5a8"],
+    ),
+    "dark": _theme(
+        "#e3ecec", "#a3b3b6", "#2c3a3d",
+        ["#3fbfb5", "#f08a70", "#a9b7c4", "#c39ad6", "#e2b84a", "#77aef0", "#a9cc6c", "#e585b5",
+         "#9a9ad0", "#d3a27d", "#79868a"],
+    ),
+}  # fmt: skip

@@ -1,0 +1,72 @@
+"""The checks of the anonymity page: run by a schedule or by hand, remembered with their time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import delete, func, insert, select
+
+from shoal.service.aggregator import Aggregator
+from shoal.service.audit import RULES, Rule, audit
+from shoal.service.store import aggregator as store
+
+MOST_FAULTS = 3  # that are told of a rule
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A rule and what its last check found."""
+
+    rule: Rule
+    ran_at: int | None
+    rounds: int
+    fault: str
+
+
+def run(aggregator: Aggregator, name: str) -> None:
+    """Check a campaign against every rule, and remember what was found and when."""
+    aggregator.directory.campaign(name)
+    found = audit(aggregator.database, name)
+    now, table = aggregator.clock(), store.checks
+    rows = [
+        {
+            "campaign": name,
+            "rule": rule,
+            "ran_at": now,
+            "rounds": found.rounds,
+            "fault": "; ".join(faults[:MOST_FAULTS]),
+        }
+        for rule, faults in found.faults.items()
+    ]
+    with aggregator.database.write() as connection:
+        connection.execute(delete(table).where(table.c.campaign == name))
+        connection.execute(insert(table), rows)
+
+
+def run_due(aggregator: Aggregator) -> None:
+    """Check every campaign in which a round has ended since it was last checked."""
+    checks, rounds = store.checks, store.rounds
+    for name in aggregator.directory.names():
+        with aggregator.database.read() as connection:
+            ran = connection.scalar(
+                select(func.min(checks.c.ran_at)).where(checks.c.campaign == name)
+            )
+            ended = connection.scalar(
+                select(func.max(rounds.c.closed_at)).where(rounds.c.campaign == name)
+            )
+        if ended is not None and (ran is None or ended >= ran):
+            run(aggregator, name)
+
+
+def latest(aggregator: Aggregator, name: str) -> list[Checked]:
+    """Return every rule with its last check."""
+    table = store.checks
+    with aggregator.database.read() as connection:
+        rows = connection.execute(select(table).where(table.c.campaign == name)).all()
+    found = {row.rule: row for row in rows}
+    return [
+        Checked(rule, found[key].ran_at, found[key].rounds, found[key].fault)
+        if key in found
+        else Checked(rule, None, 0, "")
+        for key, rule in RULES.items()
+    ]

@@ -1,0 +1,66 @@
+"""Users from a CSV file: all of them, or none and the line that is wrong."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+from shoal.errors import InvalidInputError
+from shoal.service.campaign import USER
+
+COLUMN = "user"
+
+
+def read_users(data: bytes) -> list[str]:
+    r"""Return the users of a file with a column ``user``; other columns are not kept.
+
+    Examples
+    --------
+    >>> read_users(b"user,since\nann,2021\nbob,2022\n")
+    ['ann', 'bob']
+    >>> read_users(b"user\nann\nann\n")
+    Traceback (most recent call last):
+    shoal.errors.InvalidInputError: line 3: user must be new; 'ann' is on line 2 already.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidInputError(f"line {line}: the file must be UTF-8 text.") from None
+    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    lines: dict[str, int] = {}
+    place = None
+    try:
+        for row in rows:
+            if not any(cell.strip() for cell in row):
+                continue
+            if place is None:
+                place = _place(row)
+                continue
+            user = row[place].strip() if place < len(row) else ""
+            if not re.fullmatch(USER, user):
+                raise InvalidInputError(
+                    f"line {rows.line_num}: user must be 1 to 128 letters, digits or ._~@:+=-; "
+                    f"got {user[:40]!r}."
+                )
+            if user in lines:
+                raise InvalidInputError(
+                    f"line {rows.line_num}: user must be new; {user!r} is on line {lines[user]} "
+                    "already."
+                )
+            lines[user] = rows.line_num
+    except csv.Error as error:
+        raise InvalidInputError(f"line {rows.line_num}: {error}.") from None
+    if not lines:
+        raise InvalidInputError("the file must have a first line with user, and a user below it.")
+    return list(lines)
+
+
+def _place(header: list[str]) -> int:
+    names = [cell.strip().lower() for cell in header]
+    if COLUMN not in names:
+        raise InvalidInputError(
+            f"line 1: the first line must name a column user; got {', '.join(names)[:80]!r}."
+        )
+    return names.index(COLUMN)

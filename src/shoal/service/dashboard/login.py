@@ -1,0 +1,74 @@
+"""Logging in with a token of an analyst or an operator, and out again."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from shoal.service.api.access import Service
+from shoal.service.dashboard.doors import (
+    Anyone,
+    SignedForm,
+    Viewer,
+    let_in,
+    let_out,
+    own_site,
+    text,
+)
+from shoal.service.dashboard.pages import PageRoute, go, page
+from shoal.service.dashboard.sessions import Attempts, Sessions
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+PAUSE = 0.5  # seconds that a wrong token costs
+WRONG = "This is no token of an analyst or an operator."
+TOO_MANY = "Too many wrong tokens from this address. Try again in a minute."
+
+_PAGE = re.compile(r"/[A-Za-z0-9][A-Za-z0-9/._-]*")
+
+
+@router.get("/login")
+def show_login(request: Request, session: Anyone, next: str = "/") -> Response:  # noqa: A002
+    """Show the form."""
+    if session is not None:
+        return go("/")
+    return page(request, "login.html", None, error="", following=_page(next))
+
+
+@router.post("/login")
+async def log_in(request: Request, aggregator: Service) -> Response:
+    """Begin a session."""
+    own_site(request)
+    attempts: Attempts = request.app.state.attempts
+    form = await request.form()
+    address = request.client.host if request.client else ""
+    following = _page(text(form, "next"))
+    if attempts.too_many(address, aggregator.clock()):
+        answer = page(request, "login.html", None, status=429, error=TOO_MANY, following=following)
+        answer.headers["Retry-After"] = "60"
+        return answer
+    session = await run_in_threadpool(Sessions(aggregator).begin, text(form, "token"))
+    if session is None:
+        attempts.failed(address, aggregator.clock())
+        await asyncio.sleep(PAUSE)
+        return page(request, "login.html", None, status=401, error=WRONG, following=following)
+    answer = go(following)
+    let_in(request, answer, session)
+    return answer
+
+
+@router.post("/logout")
+def log_out(session: Viewer, form: SignedForm, aggregator: Service) -> Response:
+    """End the session."""
+    Sessions(aggregator).end(session.secret)
+    answer = go("/login")
+    let_out(answer)
+    return answer
+
+
+def _page(asked: str) -> str:
+    """Return where to go after logging in: a page of this site, or the first one."""
+    return asked if _PAGE.fullmatch(asked) else "/"
