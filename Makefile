@@ -7,10 +7,10 @@ READY := $(VENV)/.ready
 FIVE := explore-then-commit,elimination-greedy,elimination-random,elimination-lp,ucb
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo test chaos bench docs clean
+.PHONY: help setup browser demo test chaos bench screenshots docs clean
 
 help:  ## Show the targets.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
 
 $(READY): pyproject.toml constraints.txt Makefile
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -49,6 +49,9 @@ chaos: $(READY)  ## Kill the service a hundred times per store while a campaign 
 
 bench: $(READY)  ## Measure, side by side, and write the tables that the documentation shows.
 	$(BIN)/python -m benchmarks
+
+screenshots: $(READY) browser  ## Take the documentation's pictures of the dashboard.
+	$(BIN)/python examples/screenshots.py
 
 docs: $(READY)  ## Serve the documentation on this machine.
 	$(BIN)/mkdocs serve

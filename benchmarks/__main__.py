@@ -17,6 +17,7 @@ ALL = (
     "price",
     "shards",
     "service",
+    "dashboard",
 )
 
 

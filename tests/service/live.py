@@ -54,12 +54,17 @@ def serve(
     clock: Clock = system_clock,
     body_seconds: float = 2.0,
     tick_seconds: float = 3600,
+    floor: int = 1,
+    port: int = 0,
+    tokens: dict[str, str] | None = None,
     **limits: int,
 ) -> Iterator[Live]:
-    aggregator = Aggregator(stores.open("aggregator"), key=KEY, clock=clock)
-    tokens: dict[str, str] = {role: aggregator.access.issue(role, role) for role in ROLES}
+    """Serve; ``port`` and ``tokens`` are those of a server that is started again."""
+    aggregator = Aggregator(stores.open("aggregator"), key=KEY, clock=clock, floor=floor)
+    if tokens is None:
+        tokens = {role: aggregator.access.issue(role, role) for role in ROLES}
     app = create_app(aggregator, body_seconds=body_seconds, tick_seconds=tick_seconds, **limits)
-    config = uvicorn.Config(app, port=0, log_config=None, access_log=False)
+    config = uvicorn.Config(app, port=port, log_config=None, access_log=False)
     server = Server(config, stop=aggregator.bell.silence)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

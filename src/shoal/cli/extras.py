@@ -6,7 +6,10 @@ from importlib.util import find_spec
 
 from shoal.errors import ShoalError
 
-SERVICE = ("fastapi", "uvicorn", "msgspec", "sqlalchemy", "alembic", "httpx", "prometheus_client")
+SERVICE = (
+    "fastapi", "uvicorn", "msgspec", "sqlalchemy", "alembic", "httpx", "prometheus_client",
+    "jinja2", "python_multipart",
+)  # fmt: skip
 
 
 def need_service() -> None:

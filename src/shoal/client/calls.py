@@ -251,7 +251,7 @@ def freeze(
 
 
 def estimates(
-    name: str, number: int, means: Sequence[float], half_widths: Sequence[float]
+    name: str, number: int, means: Sequence[float | None], half_widths: Sequence[float | None]
 ) -> Call[None]:
     """Tell what is believed of the arms before a round."""
     body = msgspec.json.encode({"means": means, "half_widths": half_widths})

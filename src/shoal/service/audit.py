@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from shoal.errors import InvalidInputError
 from shoal.model import Plan
-from shoal.service.aggregator import campaigns, release, rounds, summaries
+from shoal.service.aggregator import arms, campaigns, release, rounds, summaries
 from shoal.service.aggregator.rounds import ABANDONED, RELEASED
 from shoal.service.campaign import Campaign
 from shoal.service.store import Database
@@ -55,12 +55,16 @@ RULES: dict[str, Rule] = {
         "Each release is compared with the summary that was stored beside it.",
     ),
     "grid": Rule(
-        "Totals are whole steps that rewards between 0 and 1 can give.", (11, 13, 14),
+        "Totals are whole steps that rewards between 0 and 1 can give, and noise.", (11, 13, 14),
         "Each total is compared with its least and greatest possible value.",
     ),
     "homogeneous": Rule(
         "Totals that show everyone's reward are counted.", (9,),
-        "They are counted again in each release. They are not prevented.",
+        "They are counted again in each release, where there is no noise. They are not prevented.",
+    ),
+    "noise": Rule(
+        "Totals carry the noise that the campaign asks for, or none.", (8, 16),
+        "Each release's statement is compared with the campaign's.",
     ),
     "forgotten": Rule(
         "What a round gathered is forgotten when it ends.", (15, 19),
@@ -112,14 +116,18 @@ def check_round(
     plan = rounds.load_plan(connection, found.id)
     if plan is None:
         return
-    if plan.hash != found.plan_hash:
+    frozen = plan.hash == found.plan_hash
+    if not frozen:
         yield "frozen", "the plan is not the one that was frozen"
     try:
         Plan(np.maximum(plan.arms, 0), plan.groups, problem=campaign.problem())
     except InvalidInputError as error:
         yield "groups", str(error)
         return
-    if found.state != RELEASED:
+    offered = arms.offered(arms.load(connection, name), number, campaign.n_arms)
+    if not offered[plan.arms[plan.arms >= 0]].all():
+        yield "groups", "an arm is played that was not on offer"
+    if found.state != RELEASED or not frozen:
         return
     try:
         stored = release.stored(connection, found.id)
@@ -127,6 +135,10 @@ def check_round(
         counted = release.who(connection, found.id, campaign.seats, counted=True)
     except (SQLAlchemyError, msgspec.DecodeError):
         yield "kept", "the release can't be read"
+        return
+    n_groups = int(plan.groups.max(initial=-1)) + 1
+    if any(not 0 <= part < n_groups for total in document.totals for part in total.parts):
+        yield "kept", "a total of a group that was not planned"
         return
     yield from _totals(document, plan, counted, campaign)
     if _sorted(summaries.summarise(document, plan)) != _stored_summary(connection, name, number):
@@ -143,9 +155,6 @@ def _totals(
     parts = [part for total in document.totals for part in total.parts]
     if len(parts) != len(set(parts)):
         yield "once", "a group is in two totals"
-    if any(not 0 <= part < n_groups for part in parts):
-        yield "once", "a total of a group that was not planned"
-        return
     grouped = plan.groups >= 0
     behind = np.bincount(plan.groups[grouped & counted], minlength=n_groups)
     arm_of = np.full(n_groups, -1)
@@ -160,13 +169,17 @@ def _totals(
         if len({int(arm_of[part]) for part in own}) > 1:
             yield "once", "a total over two arms"
         full = total.reporters * campaign.reward_steps
-        if not 0 <= total.total <= full:
-            yield "grid", "a total that no rewards could have"
-        homogeneous += total.total in (0, full)
+        if campaign.noise is None:
+            if not 0 <= total.total <= full:
+                yield "grid", "a total that no rewards could have"
+            homogeneous += total.total in (0, full)
     if int(counted.sum()) != sum(total.reporters for total in document.totals):
         yield "once", "more or fewer users on record than the totals state"
     if homogeneous != document.homogeneous:
         yield "homogeneous", f"{homogeneous} homogeneous totals, {document.homogeneous} stated"
+    told = document.noise.epsilon if document.noise else None
+    if told != (campaign.noise.epsilon if campaign.noise else None):
+        yield "noise", "a release with other noise than the campaign's"
 
 
 def _left_over(connection: Connection, round_id: int) -> bool:

@@ -12,21 +12,15 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import httpx
-import msgspec
-import numpy as np
-from sqlalchemy import Connection, select, text
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import Connection, text
 
-from shoal.errors import InvalidInputError, ShoalError
-from shoal.model import Plan
-from shoal.service.aggregator import arms, campaigns, release, rounds
+from shoal.errors import ShoalError
+from shoal.service.aggregator import campaigns
 from shoal.service.aggregator.blinding import fits, read_key
-from shoal.service.aggregator.rounds import RELEASED
-from shoal.service.campaign import Campaign
+from shoal.service.audit import audit
 from shoal.service.clock import system_clock
 from shoal.service.settings import Settings
 from shoal.service.store import Database
-from shoal.service.store import aggregator as store
 from shoal.service.store.migrate import Role, current, newest
 
 MOST_SKEW = 2_000  # milliseconds
@@ -104,7 +98,7 @@ def _store(database: Database, role: Role, settings: Settings) -> Iterator[Findi
     if role == "aggregator" and not fault:
         with database.read() as connection:
             yield _fit(connection, settings)
-            yield from _campaigns(connection, settings.aggregator.min_group_size_floor)
+        yield from _campaigns(database, settings.aggregator.min_group_size_floor)
 
 
 def _fit(connection: Connection, settings: Settings) -> Finding:
@@ -128,69 +122,16 @@ def _clock(database: Database) -> Finding:
     return Finding("this machine's clock and the database's agree", fault)
 
 
-def _campaigns(connection: Connection, floor: int) -> Iterator[Finding]:
-    for name in campaigns.names(connection):
-        campaign = campaigns.load(connection, name)
-        n_rounds, faults = 0, list[str]()
+def _campaigns(database: Database, floor: int) -> Iterator[Finding]:
+    with database.read() as connection:
+        found = {name: campaigns.load(connection, name) for name in campaigns.names(connection)}
+    for name, campaign in found.items():
+        checked = audit(database, name)
+        faults = [fault for rule in checked.faults.values() for fault in rule]
         if campaign.min_group_size < floor:
-            faults.append(f"C is {campaign.min_group_size}, below the floor of {floor}")
-        table = store.rounds
-        query = select(table.c.number).where(table.c.campaign == name).order_by("number")
-        for number in connection.scalars(query).all():
-            n_rounds += 1
-            faults += _round(connection, name, number, campaign)
+            faults.insert(0, f"C is {campaign.min_group_size}, below the floor of {floor}")
         noise = (
             f"noise of epsilon {campaign.noise.epsilon:g} a round" if campaign.noise else "no noise"
         )
-        check = f"campaign {name}: {n_rounds} rounds are anonymous, with {noise}"
+        check = f"campaign {name}: {checked.rounds} rounds are anonymous, with {noise}"
         yield Finding(check, "; ".join(faults[:3]))
-
-
-def _round(connection: Connection, name: str, number: int, campaign: Campaign) -> list[str]:
-    found = rounds.find(connection, name, number)
-    plan = rounds.load_plan(connection, found.id)
-    if plan is None:
-        return []
-    if plan.hash != found.plan_hash:
-        return [f"round {number}: the plan is not the one that was frozen"]
-    try:
-        Plan(np.maximum(plan.arms, 0), plan.groups, problem=campaign.problem())
-    except InvalidInputError as error:
-        return [f"round {number}: {error}"]
-    offered = arms.offered(arms.load(connection, name), number, campaign.n_arms)
-    if not offered[plan.arms[plan.arms >= 0]].all():
-        return [f"round {number}: an arm is played that was not on offer"]
-    if found.state != RELEASED:
-        return []
-    try:
-        stored = release.stored(connection, found.id)
-        document = msgspec.json.decode(stored, type=release.Document)
-        counted = release.who(connection, found.id, campaign.seats, counted=True)
-    except (SQLAlchemyError, msgspec.DecodeError):
-        return [f"round {number}: the release can't be read"]
-    return [f"round {number}: {fault}" for fault in _totals(document, plan, counted, campaign)]
-
-
-def _totals(
-    document: release.Document,
-    plan: rounds.Frozen,
-    counted: np.ndarray[tuple[int], np.dtype[np.bool_]],
-    campaign: Campaign,
-) -> Iterator[str]:
-    parts = [part for total in document.totals for part in total.parts]
-    if len(parts) != len(set(parts)):
-        yield "a group is in two totals"
-    for total in document.totals:
-        members = np.isin(plan.groups, total.parts)
-        if total.reporters < campaign.least:
-            yield f"a total of {total.reporters} users, fewer than {campaign.least}"
-        if int((members & counted).sum()) != total.reporters:
-            yield "a total whose reporters are not those on record"
-        if {campaign.arms[arm] for arm in plan.arms[members]} != {total.arm}:
-            yield "a total over two arms"
-        possible = 0 <= total.total <= total.reporters * campaign.reward_steps
-        if campaign.noise is None and not possible:
-            yield "a total that no rewards could have"
-    told = document.noise.epsilon if document.noise else None
-    if told != (campaign.noise.epsilon if campaign.noise else None):
-        yield "a release with other noise than the campaign's"

@@ -21,13 +21,13 @@ from tests.service.conftest import Stores
 from tests.service.helpers import users
 from tests.service.live import Live, serve
 
-OPERATIONS = 23
+OPERATIONS = 25
 
 
 def role_for(path: str, method: str) -> str:
     if "/assignments" in path or path.endswith("/reports"):
         return "app"
-    if path.endswith(("/eligible", "/plan", "/counted", "/sync")):
+    if path.endswith(("/eligible", "/plan", "/estimates", "/counted", "/sync")):
         return "learner"
     return "analyst" if path.endswith("/release") else "operator"
 

@@ -23,6 +23,7 @@ WHO_MAY: dict[tuple[str, str], set[str]] = {
     ("POST", f"{CAMPAIGN}/users"): {"operator"},
     ("PUT", f"{CAMPAIGN}/arms/{{arm}}"): {"operator"},
     ("DELETE", f"{CAMPAIGN}/arms/{{arm}}"): {"operator"},
+    ("GET", f"{CAMPAIGN}/progress"): {"operator", "analyst"},
     ("GET", f"{CAMPAIGN}/assignments"): {"app"},
     ("GET", f"{CAMPAIGN}/assignments/{{user}}"): {"app"},
     ("PUT", ROUND): {"operator"},
@@ -31,6 +32,7 @@ WHO_MAY: dict[tuple[str, str], set[str]] = {
     ("POST", f"{ROUND}/reports"): {"app"},
     ("GET", f"{ROUND}/eligible"): {"learner"},
     ("PUT", f"{ROUND}/plan"): {"learner"},
+    ("PUT", f"{ROUND}/estimates"): {"learner"},
     ("GET", f"{ROUND}/release"): {"analyst", "learner"},
     ("GET", f"{ROUND}/counted"): {"learner"},
     ("POST", "/v1/learner/sync"): {"learner"},
@@ -103,7 +105,7 @@ def test_health_and_readiness_need_no_token(stores: Stores) -> None:
             assert call(live, "GET", path, None).json() == {"ok": True}
 
 
-@pytest.mark.parametrize("path", ["/", "/docs", "/v2/campaigns", "/v1/campaigns/a/b/c/d"])
+@pytest.mark.parametrize("path", ["/docs", "/v2/campaigns", "/v1/campaigns/a/b/c/d"])
 def test_unknown_addresses_are_problems(sqlite_stores: Stores, path: str) -> None:
     with serve(sqlite_stores) as live:
         answer = call(live, "GET", path, live.tokens["operator"])

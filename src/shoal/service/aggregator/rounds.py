@@ -161,18 +161,6 @@ def freeze(
     return True
 
 
-def keep_estimates(connection: Connection, name: str, number: int, estimates: bytes) -> None:
-    """Store the learner's estimates beside the plan; the last ones count."""
-    table = store.rounds
-    found = connection.execute(
-        update(table)
-        .where(table.c.campaign == name, table.c.number == number)
-        .values(estimates=estimates)
-    )
-    if not found.rowcount:
-        raise ProblemError(UNKNOWN_ROUND)
-
-
 def load_plan(connection: Connection, round_id: int) -> Frozen | None:
     """Return a round's frozen plan, None if it has none."""
     table = store.rounds

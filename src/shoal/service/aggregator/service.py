@@ -128,6 +128,12 @@ class Aggregator:
         self._changed(name)
         return new
 
+    def keep_estimates(self, name: str, number: int, millionths: bytes) -> None:
+        """Keep what the learner believes of the arms before a round."""
+        self.round(name, number)
+        with self._lock, self.database.write() as connection:
+            summaries.keep_estimates(connection, name, number, millionths)
+
     def eligible(self, name: str, number: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return who may play what in a round: seats, (n_seats,), and arms, (n_arms,)."""
         campaign = self.directory.campaign(name)
@@ -150,11 +156,6 @@ class Aggregator:
     def _next(self, name: str) -> int:
         last = self.latest(name)
         return last.number + 1 if last else 1
-
-    def keep_estimates(self, name: str, number: int, estimates: bytes) -> None:
-        """Keep what the learner believes of the arms before a round, beside its plan."""
-        with self.database.write() as connection:
-            rounds.keep_estimates(connection, name, number, estimates)
 
     def plan(self, name: str, number: int) -> tuple[int, Frozen]:
         """Return a round's row and its frozen plan."""

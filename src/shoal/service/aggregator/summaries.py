@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, delete, insert
 
 from shoal.service.aggregator.release import Document
 from shoal.service.aggregator.rounds import Frozen
@@ -26,6 +26,14 @@ def write(connection: Connection, document: Document, plan: Frozen) -> None:
     ]
     if rows:
         connection.execute(insert(store.summaries), rows)
+
+
+def keep_estimates(connection: Connection, name: str, number: int, millionths: bytes) -> None:
+    """Store what the learner believes of the arms before a round; the last ones count."""
+    table = store.estimates
+    connection.execute(delete(table).where(table.c.campaign == name, table.c.number == number))
+    row = {"campaign": name, "number": number, "millionths": millionths}
+    connection.execute(insert(table).values(row))
 
 
 def summarise(document: Document, plan: Frozen) -> list[dict[str, Any]]:
@@ -54,7 +62,8 @@ def summarise(document: Document, plan: Frozen) -> list[dict[str, Any]]:
         row["smallest_total"] = total.reporters if least is None else min(least, total.reporters)
         row["totals"] += 1
         row["merged"] += len(total.parts) > 1
-        row["homogeneous"] += total.total in (0, total.reporters * document.reward_steps)
+        if document.noise is None:
+            row["homogeneous"] += total.total in (0, total.reporters * document.reward_steps)
         row["reporters"] += total.reporters
         row["total"] += total.total
     for arm in arm_of[(sizes > 0) & ~told].tolist():

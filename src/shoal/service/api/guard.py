@@ -60,7 +60,7 @@ class Guard:
         except Exception as error:
             kind = error.kind if isinstance(error, ProblemError) else FAULT
             if kind is FAULT:
-                log.error("fault %s at %s", type(error).__name__, _places(error))
+                log.error("fault %s at %s", type(error).__name__, places(error))
             if not status:
                 await problem(kind)(scope, receive, note)
         seconds = time.perf_counter() - started
@@ -96,6 +96,7 @@ class Guard:
         return limited
 
 
-def _places(error: Exception) -> str:
+def places(error: Exception) -> str:
+    """Return where an error was raised, without its message."""
     frames = traceback.extract_tb(error.__traceback__)[-3:]
     return " < ".join(f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}" for frame in frames)

@@ -116,7 +116,7 @@ async def freeze_plan(name: Name, number: Number, request: Request, aggregator: 
 @router.put("/campaigns/{name}/rounds/{number}/estimates", status_code=204)
 def keep_estimates(name: Name, number: Number, estimates: Estimates, aggregator: Service) -> None:
     """Keep what the learner believes of the arms before this round, for people to see."""
-    n_arms = len(aggregator.directory.campaign(name).arms)
+    n_arms = aggregator.directory.campaign(name).n_arms
     if not len(estimates.means) == len(estimates.half_widths) == n_arms:
         raise ProblemError(INVALID, "means and half_widths must have one number for each arm")
     pairs = (estimates.means, estimates.half_widths)

@@ -6,14 +6,16 @@ import threading
 
 from fastapi import FastAPI
 
-from shoal.service.dashboard import acting, assets, creating, live, login, tokens, watching
+from shoal.service.dashboard import acting, arms, assets, creating, live, login, tokens, watching
 from shoal.service.dashboard.sessions import Attempts
+
+PAGES = (login, watching, creating, acting, arms, tokens, assets)
 
 
 def install(app: FastAPI) -> None:
     """Add the pages, their files and the route that keeps them fresh."""
     app.state.attempts = Attempts()
-    for part in (live, login, watching, creating, acting, tokens, assets):
+    for part in (live, *PAGES):
         app.include_router(part.router)
 
 

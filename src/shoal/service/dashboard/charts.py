@@ -22,9 +22,9 @@ LINES = {
     },
     "sizes": {
         "crowd": "smallest crowd",
+        "least": "the line at C",
         "group": "smallest group, by plan",
         "total": "smallest total, by reporters",
-        "least": "the line at C",
     },
     "groups": {
         "whole": "whole",
@@ -43,6 +43,7 @@ _ROUND = (
     .axis(grid=False, tickMinStep=1, format="d")
     .scale(zero=False, nice=False)
 )
+_LOG = alt.Axis(values=[m * 10**e for e in range(8) for m in (1, 2, 5)], format="~s")
 _BELOW = alt.Legend(orient="bottom", direction="horizontal", title=None)
 
 
@@ -58,14 +59,16 @@ def _specs() -> dict[str, Spec]:
     charts: dict[str, Figure] = {
         "reward": _lines("reward", "mean reward", ".3f", alt.Scale(zero=False)),
         "shares": _shares(),
-        "sizes": _lines("sizes", "users, log scale", ",d", alt.Scale(type="log", nice=False)),
+        "sizes": _lines("sizes", "users, log scale", ",d", alt.Scale(type="log", nice=False), _LOG),
         "groups": _groups(),
         "estimates": _estimates(),
     }
-    return {name: _whole(chart, name) for name, chart in charts.items()}
+    return {name: _whole(chart) for name, chart in charts.items()}
 
 
-def _lines(name: str, title: str, form: str, scale: alt.Scale) -> alt.Chart:
+def _lines(
+    name: str, title: str, form: str, scale: alt.Scale, axis: alt.Axis | None = None
+) -> alt.Chart:
     labels = list(LINES[name].values())
     dashes = [[1, 0], [7, 3], [2, 3], [6, 2, 2, 2]][: len(labels)]
     chart: alt.Chart = (
@@ -73,7 +76,7 @@ def _lines(name: str, title: str, form: str, scale: alt.Scale) -> alt.Chart:
         .mark_line(strokeWidth=2)
         .encode(
             x=_ROUND,
-            y=alt.Y("value:Q", title=title, scale=scale),
+            y=alt.Y("value:Q", title=title, scale=scale, axis=axis or alt.Axis()),
             color=alt.Color("what:N", legend=_BELOW).scale(domain=labels),
             strokeDash=alt.StrokeDash("what:N", legend=_BELOW).scale(domain=labels, range=dashes),
             tooltip=[
@@ -89,7 +92,7 @@ def _lines(name: str, title: str, form: str, scale: alt.Scale) -> alt.Chart:
 def _shares() -> alt.Chart:
     chart: alt.Chart = (
         alt.Chart(alt.NamedData("shares"))
-        .mark_area()
+        .mark_area(opacity=0.9)
         .encode(
             x=_ROUND,
             y=alt.Y("share:Q", title="share of users")
@@ -119,8 +122,8 @@ def _groups() -> Figure:
     base = alt.Chart(alt.NamedData("groups")).encode(x=_ROUND, color=colour, tooltip=tooltip)
     areas = (
         base.transform_filter(alt.datum.what != HOMOGENEOUS)
-        .mark_area(interpolate="step")
-        .encode(y=alt.Y("value:Q", title="groups a round").stack("zero"))
+        .mark_area(interpolate="step", opacity=0.85)
+        .encode(y=alt.Y("value:Q", title="groups a round").stack("zero"), order="rank:Q")
     )
     line = (
         base.transform_filter(alt.datum.what == HOMOGENEOUS)
@@ -144,9 +147,8 @@ def _estimates() -> Figure:
     return alt.layer(spans, points)
 
 
-def _whole(chart: Figure, name: str) -> Spec:
-    height: Any = alt.Step(26) if name == "estimates" else HEIGHT
-    spec: Spec = chart.properties(width="container", height=height).to_dict()
+def _whole(chart: Figure) -> Spec:
+    spec: Spec = chart.properties(width="container", height=HEIGHT).to_dict()
     spec.pop("config", None)
     return spec
 
@@ -163,7 +165,6 @@ def _theme(text: str, quiet: str, line: str, colours: list[str]) -> Spec:
         "range": {"category": colours},
         "rule": {"color": colours[0]},
         "point": {"color": colours[0]},
-        "aria": False,  # the page describes each chart in words and as a table
     }  # fmt: skip
 
 

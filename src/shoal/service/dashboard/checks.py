@@ -45,14 +45,14 @@ def run(aggregator: Aggregator, name: str) -> None:
 
 def run_due(aggregator: Aggregator) -> None:
     """Check every campaign in which a round has ended since it was last checked."""
-    checks, rounds = store.checks, store.rounds
+    table = store.checks
     for name in aggregator.directory.names():
+        last = aggregator.latest(name)
+        # A round is asked for after the one before has ended.
+        ended = last and (last.closed_at or (last.wanted_at if last.number > 1 else None))
         with aggregator.database.read() as connection:
             ran = connection.scalar(
-                select(func.min(checks.c.ran_at)).where(checks.c.campaign == name)
-            )
-            ended = connection.scalar(
-                select(func.max(rounds.c.closed_at)).where(rounds.c.campaign == name)
+                select(func.min(table.c.ran_at)).where(table.c.campaign == name)
             )
         if ended is not None and (ran is None or ended >= ran):
             run(aggregator, name)

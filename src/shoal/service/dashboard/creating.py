@@ -65,5 +65,5 @@ def _form(
 ) -> Response:  # fmt: skip
     return page(
         request, "new_campaign.html", session, status=422 if errors else 200, given=given,
-        errors=errors, policies=forms.CHOICES, floor=aggregator.directory.floor,
+        errors=errors, policies=forms.CHOICES, more=forms.MORE, floor=aggregator.directory.floor,
     )  # fmt: skip

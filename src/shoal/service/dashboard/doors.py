@@ -7,6 +7,7 @@ value that only the session's own pages know.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -14,7 +15,7 @@ from fastapi import Depends, Request, Response
 from starlette.datastructures import FormData
 
 from shoal.service.api.access import Credentials, Service
-from shoal.service.dashboard.pages import LoginNeeded
+from shoal.service.dashboard.pages import LoginNeededError
 from shoal.service.dashboard.sessions import LIFE, ROLES, Session, Sessions
 from shoal.service.problems import CROSS_SITE, FORBIDDEN, UNAUTHENTICATED, ProblemError
 
@@ -34,7 +35,7 @@ Anyone = Annotated[Session | None, Depends(find_session)]
 
 def _viewer(session: Anyone) -> Session:
     if session is None:
-        raise LoginNeeded
+        raise LoginNeededError
     return session
 
 
@@ -70,12 +71,12 @@ def own_site(request: Request) -> None:
         raise ProblemError(CROSS_SITE)
 
 
-async def _form(request: Request, session: Viewer) -> FormData:
+async def _form(request: Request, session: Viewer) -> AsyncIterator[FormData]:
     own_site(request)
-    form = await request.form()
-    if not session.signed(text(form, "csrf")):
-        raise ProblemError(CROSS_SITE)
-    return form
+    async with request.form() as form:
+        if not session.signed(text(form, "csrf")):
+            raise ProblemError(CROSS_SITE)
+        yield form
 
 
 async def _order(form: Annotated[FormData, Depends(_form)], session: Operator) -> FormData:

@@ -14,13 +14,15 @@ from shoal.policies import POLICIES
 from shoal.service.campaign import NAME, Campaign
 
 SCHEDULE = ("open_every_hours", "close_after_hours", "close_when_all_reported")
-NUMBERS = ("min_group_size", "seats", "colluders", "reward_steps", "horizon", "seed")
+NUMBERS = ("arm_slots", "min_group_size", "seats", "colluders", "reward_steps", "horizon", "seed")
+MORE = ("arm_slots", "colluders", "reward_steps", "seed", "options", *SCHEDULE)
+"""Fields that most campaigns leave as they are."""
 CHOICES = sorted(
     (name for name, entry in POLICIES.items() if entry.anonymous and not entry.hindsight),
     key=lambda name: (name != "shoal", name),
 )
 DEFAULTS: dict[str, str] = {
-    "name": "", "arms": "", "min_group_size": "20", "seats": "", "colluders": "0",
+    "name": "", "arms": "", "arm_slots": "", "min_group_size": "20", "seats": "", "colluders": "0",
     "reward_steps": "1000", "horizon": "", "policy": "shoal", "options": "", "seed": "0",
     "open_every_hours": "", "close_after_hours": "", "close_when_all_reported": "",
 }  # fmt: skip

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from shoal.service.api.access import Service
@@ -27,15 +28,17 @@ PAUSE = 0.5  # seconds that a wrong token costs
 WRONG = "This is no token of an analyst or an operator."
 TOO_MANY = "Too many wrong tokens from this address. Try again in a minute."
 
+Next = Annotated[str, Query(alias="next")]
+
 _PAGE = re.compile(r"/[A-Za-z0-9][A-Za-z0-9/._-]*")
 
 
 @router.get("/login")
-def show_login(request: Request, session: Anyone, next: str = "/") -> Response:  # noqa: A002
+def show_login(request: Request, session: Anyone, following: Next = "/") -> Response:
     """Show the form."""
     if session is not None:
         return go("/")
-    return page(request, "login.html", None, error="", following=_page(next))
+    return page(request, "login.html", None, error="", following=_page(following))
 
 
 @router.post("/login")
@@ -43,14 +46,14 @@ async def log_in(request: Request, aggregator: Service) -> Response:
     """Begin a session."""
     own_site(request)
     attempts: Attempts = request.app.state.attempts
-    form = await request.form()
+    async with request.form() as form:
+        token, following = text(form, "token"), _page(text(form, "next"))
     address = request.client.host if request.client else ""
-    following = _page(text(form, "next"))
     if attempts.too_many(address, aggregator.clock()):
         answer = page(request, "login.html", None, status=429, error=TOO_MANY, following=following)
         answer.headers["Retry-After"] = "60"
         return answer
-    session = await run_in_threadpool(Sessions(aggregator).begin, text(form, "token"))
+    session = await run_in_threadpool(Sessions(aggregator).begin, token)
     if session is None:
         attempts.failed(address, aggregator.clock())
         await asyncio.sleep(PAUSE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -12,11 +13,15 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
+from shoal.service.api.guard import places
 from shoal.service.dashboard import assets, words
 from shoal.service.dashboard.sessions import Session
-from shoal.service.problems import NOT_FOUND, Kind, ProblemError
+from shoal.service.problems import FAULT, NOT_FOUND, Kind, ProblemError
+
+log = logging.getLogger("shoal.service")
 
 # Scripts and styles from here alone, none of them written into a page.
 POLICY = (
@@ -33,7 +38,7 @@ HEADERS = {
 WORTH_PACKING = 1_000  # bytes
 
 
-class LoginNeeded(Exception):  # noqa: N818
+class LoginNeededError(Exception):
     """Nobody is logged in."""
 
 
@@ -91,13 +96,18 @@ class PageRoute(APIRoute):
         async def guarded(request: Request) -> Response:
             try:
                 return await handle(request)
-            except LoginNeeded:
+            except LoginNeededError:
                 asked = request.url.path if request.method == "GET" else "/"
                 return go("/login" if asked == "/" else f"/login?next={asked}")
             except ProblemError as error:
                 return refusal(request, error.kind, error.detail)
             except RequestValidationError:
                 return refusal(request, NOT_FOUND)
+            except HTTPException:  # the guard's, while it reads the body
+                raise
+            except Exception as error:
+                log.error("fault %s at %s", type(error).__name__, places(error))
+                return refusal(request, FAULT)
 
         return guarded
 

@@ -126,24 +126,19 @@ def _told(
     connection: Connection, name: str, n_arms: int, shown: int, width: int
 ) -> dict[int, tuple[Floats, Floats]]:
     """Return what the learner estimated at the end of each point, by bucket."""
-    table = store.rounds
-    latest = (
-        select(func.max(table.c.number))
-        .where(table.c.campaign == name, table.c.number <= shown + 1)
-        .where(table.c.estimates.is_not(None))
-    ).scalar_subquery()
+    table = store.estimates
+    known = (table.c.campaign == name) & (table.c.number <= shown + 1)
+    latest = select(func.max(table.c.number)).where(known).scalar_subquery()
     rows = connection.execute(
-        select(table.c.number, table.c.estimates)
-        .where(table.c.campaign == name, table.c.number <= shown + 1)
-        .where(table.c.estimates.is_not(None))
-        .where(or_(table.c.number % width == 0, table.c.number == latest))
+        select(table.c.number, table.c.millionths)
+        .where(known, or_(table.c.number % width == 0, table.c.number == latest))
         .order_by(table.c.number)
     )
     found = {}
     for number, packed in rows:
-        given = np.frombuffer(packed, "<i4").reshape(2, -1).astype(np.float64)
-        pair = np.full((2, n_arms), np.nan)
-        pair[:, : given.shape[1]] = np.where(given < 0, np.nan, given / 1e6)
+        # One for each slot; slots beyond the arms are free.
+        given = np.frombuffer(packed, "<i4").reshape(2, -1)[:, :n_arms]
+        pair = np.where(given < 0, np.nan, given / 1e6)
         found[(number - 1) // width] = pair[0], pair[1]
     return found
 

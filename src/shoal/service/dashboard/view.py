@@ -187,7 +187,7 @@ def _words(aggregator: Aggregator, name: str, found: Series, campaign: Campaign)
         "reward": words.reward(latest),
         "gain": words.gain(latest, first, f"the first {min(FEW, found.last)} rounds"),
         "best": words.reward(best),
-        "best_gain": words.gain(latest, best, "it", by="reward now is"),
+        "best_gain": words.apart(latest, best),
         "whose": whose,
         "smallest": "–" if smallest is None else words.count(smallest),
         "totals": words.count(totals),

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Request, Response
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.api.access import Name, Service
-from shoal.service.campaign import Campaign
 from shoal.service.dashboard import charts, checks, series, view, words
 from shoal.service.dashboard.doors import Viewer
 from shoal.service.dashboard.pages import PageRoute, page
@@ -86,7 +85,7 @@ def show_anonymity(
     shown = aggregator.shown(name)
     with aggregator.database.read() as connection:
         found = series.read(
-            connection, name, n_arms=_n_arms(campaign), shown=shown or 0,
+            connection, name, n_arms=len(campaign.arms), shown=shown or 0,
             steps=campaign.reward_steps,
         )  # fmt: skip
     released = [
@@ -119,7 +118,7 @@ def _row(aggregator: Aggregator, name: str) -> Row:
     return Row(
         name,
         sum(aggregator.directory.roster(name).active),
-        _n_arms(campaign),
+        sum(arm.until is None for arm in aggregator.directory.arms(name)),
         campaign.least,
         last.state if last else "new",
         f"Round {words.count(last.number)}" if last else "No round yet",
@@ -130,7 +129,3 @@ def _over(aggregator: Aggregator, name: str) -> bool:
     """Return whether all rounds have been played."""
     campaign, last = aggregator.directory.campaign(name), aggregator.latest(name)
     return last is not None and campaign.horizon is not None and last.number >= campaign.horizon
-
-
-def _n_arms(campaign: Campaign) -> int:
-    return len(campaign.arms)

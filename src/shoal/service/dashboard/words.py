@@ -56,16 +56,34 @@ def share(part: int, whole: int) -> str:
     return f"{value:.2g} %" if 0 < value < 1 else f"{value:.1f} %"
 
 
-def gain(now: float, before: float, what: str, *, by: str = "") -> str:
+def gain(now: float, before: float, what: str) -> str:
     """Return how much more or less ``now`` is.
 
     >>> gain(0.6, 0.4, "the first 10 rounds")
     '+50 % on the first 10 rounds'
     """
-    if math.isnan(now) or math.isnan(before) or before <= 0:
+    change = _change(now, before)
+    return "" if change is None else f"{change:+.0f} % on {what}".replace("-", "−")
+
+
+def apart(now: float, other: float) -> str:
+    """Return where the reward is from another one.
+
+    >>> apart(0.3, 0.4), apart(0.4, 0.4)
+    ('reward is 25 % below', 'reward is the same')
+    """
+    change = _change(now, other)
+    if change is None:
         return ""
-    change = f"{100 * (now / before - 1):+.0f} % on {what}".replace("-", "−")
-    return f"{by} {change}".strip()
+    if abs(change) < 0.5:
+        return "reward is the same"
+    return f"reward is {abs(change):.0f} % {'above' if change > 0 else 'below'}"
+
+
+def _change(now: float, before: float) -> float | None:
+    if math.isnan(now) or math.isnan(before) or before <= 0:
+        return None
+    return 100 * (now / before - 1)
 
 
 def moment(milliseconds: int | None) -> str:

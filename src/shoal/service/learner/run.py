@@ -21,6 +21,7 @@ from shoal.service.campaign import Campaign, Flexible
 from shoal.service.learner.container import pack, unpack
 
 IntArray = NDArray[np.int32]
+Shares = list[float | None]
 
 
 class Run:
@@ -99,12 +100,21 @@ class Run:
         self._gathered, self.asked = None, False
         return True
 
-    def estimates(self, occupied: NDArray[np.bool_]) -> tuple[list[float], list[float]] | None:
-        """Return each arm's mean and half of its 95 % interval, None where there is no estimate."""
+    def estimates(
+        self, occupied: NDArray[np.bool_], offered: NDArray[np.bool_]
+    ) -> tuple[Shares, Shares] | None:
+        """Return each arm's mean and half of its 95 % interval, None for an arm not ``offered``.
+
+        None altogether before the first round has been learnt, or where the policy has no estimate.
+        """
         found = self.policy.arm_means(occupied)
         if found is None or self.policy.rounds == 0:
             return None
-        return found.means.clip(0, 1).tolist(), found.half_widths.clip(0, 1).tolist()
+        means, half_widths = (
+            [x if on else None for x, on in zip(part.clip(0, 1).tolist(), offered, strict=True)]
+            for part in found
+        )
+        return means, half_widths
 
     def policy_state(self) -> bytes:
         """Return the policy's exact state."""

@@ -121,7 +121,8 @@ class Learner:
         self._records.keep_learnt(name, run, moved_on=moved_on)
 
     def _plan(self, name: str, run: Run, number: int) -> None:
-        arms, groups = run.plan(*self._eligible(name, run, number))
+        occupied, offered = self._eligible(name, run, number)
+        arms, groups = run.plan(occupied, offered)
         try:
             self._client.run(calls.freeze(name, number, arms, groups))
         except ServiceError as error:
@@ -130,7 +131,7 @@ class Learner:
             self._forget(name)
             return  # users came or went, or the plan was frozen before a crash: look again
         self._note_planned(name, run, number)
-        found = run.estimates(occupied)
+        found = run.estimates(occupied, offered)
         if found is not None:
             self._client.run(calls.estimates(name, number, *found))
 

@@ -79,8 +79,6 @@ rounds = Table(
     Column("plan_hash", Text),
     Column("arms", LargeBinary),  # int32 per seat, -1 for a seat that has no part in the round
     Column("groups", LargeBinary),  # int32 per seat, -1 for a user in no group
-    # int32 per arm twice, in millionths, -1 for none: the learner's means and half-widths
-    Column("estimates", LargeBinary),
     Column("wanted_at", BigInteger, nullable=False),
     Column("opened_at", BigInteger),
     Column("closed_at", BigInteger),
@@ -131,6 +129,17 @@ summaries = Table(
     Column("homogeneous", Integer, nullable=False),  # of the totals
     Column("reporters", Integer, nullable=False),  # behind all totals
     Column("total", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# Not beside the plan: a reader would have to pass over the seats' arms and groups.
+estimates = Table(
+    "estimates",
+    metadata,
+    Column("campaign", ForeignKey("campaigns.name"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    # int32 per arm, twice: the learner's means and half-widths, in millionths, -1 for none
+    Column("millionths", LargeBinary, nullable=False),
     sqlite_with_rowid=False,
 )
 

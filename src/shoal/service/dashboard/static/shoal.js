@@ -1,6 +1,6 @@
 // Draws the charts and keeps a campaign's page fresh; checks a new campaign as one types.
 
-const PAUSE = 2000; // milliseconds between two looks
+const PAUSE = 1000; // milliseconds between two looks
 const LONGEST = 15000;
 
 const holder = document.getElementById("data");
@@ -14,6 +14,7 @@ function watch(page) {
   const views = {};
   const dark = matchMedia("(prefers-color-scheme: dark)");
   let pause = PAUSE;
+  let drawing = 0;
 
   draw();
   dark.addEventListener("change", draw);
@@ -26,29 +27,34 @@ function watch(page) {
 
   async function draw() {
     if (!view.points.round.length) return;
-    for (const plot of document.querySelectorAll("[data-chart]")) {
+    const turn = ++drawing;
+    await Promise.all([...document.querySelectorAll("[data-chart]")].map(async (plot) => {
       const chart = plot.dataset.chart;
+      const data = rows(chart);
+      if (!data.length) return plot.replaceChildren(waiting("Nothing to draw yet."));
       const inner = document.createElement("div");
+      inner.ariaHidden = "true"; // the figure says it in words and as a table
       try {
         const theme = structuredClone(themes[dark.matches ? "dark" : "light"]);
         theme.legend.columns = Math.max(1, Math.floor(plot.clientWidth / 190));
         const spec = structuredClone(specs[chart]);
-        spec.datasets = { [chart]: rows(chart) };
+        spec.datasets = { [chart]: data };
+        if (chart === "estimates") spec.height = 28 * view.estimates.arm.length;
         if (chart === "shares") spec.encoding.color.scale.domain = view.arms;
-        views[chart]?.finalize();
         plot.replaceChildren(inner);
-        views[chart] = await window.vegaEmbed(inner, spec, {
+        const drawn = await window.vegaEmbed(inner, spec, {
           mode: "vega-lite", actions: false, ast: true, config: theme, defaultStyle: false,
           renderer: "svg", tooltip: { disableDefaultStyle: true },
         });
+        if (turn !== drawing) return drawn.finalize(); // there is a newer one
+        views[chart]?.finalize();
+        views[chart] = drawn;
       } catch (error) {
         console.error(error);
-        const said = document.createElement("p");
-        said.className = "waiting";
-        said.textContent = "The chart could not be drawn. The table below shows the same.";
-        plot.replaceChildren(said);
+        plot.replaceChildren(
+          waiting("The chart could not be drawn. The table below shows the same."));
       }
-    }
+    }));
     document.documentElement.dataset.drawn = view.shown;
   }
 
@@ -64,9 +70,10 @@ function watch(page) {
       return view.arms.flatMap((arm, rank) =>
         points.round.map((round, i) => ({ round, arm, rank, share: points.shares[rank][i] })));
     }
-    return Object.entries(lines[chart]).flatMap(([column, what]) =>
+    // What comes first is drawn last, on top.
+    return Object.entries(lines[chart]).reverse().flatMap(([column, what], rank) =>
       points.round
-        .map((round, i) => ({ round, what, value: points[column][i] }))
+        .map((round, i) => ({ round, what, rank: -rank, value: points[column][i] }))
         .filter((row) => row.value !== null));
   }
 
@@ -133,6 +140,13 @@ function watch(page) {
     const actions = fresh.getElementById("actions");
     if (actions && !place.contains(document.activeElement)) place.replaceWith(actions);
   }
+}
+
+function waiting(text) {
+  const said = document.createElement("p");
+  said.className = "waiting";
+  said.textContent = text;
+  return said;
 }
 
 function row(cells) {

@@ -7,14 +7,13 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "a0003"
-down_revision = "a0001"
+down_revision = "a0002"
 branch_labels = None
 depends_on = None
 
 
 def upgrade() -> None:
     """Make the tables, and summarise what was released before."""
-    op.add_column("rounds", sa.Column("estimates", sa.LargeBinary))
     summaries = op.create_table(
         "summaries",
         sa.Column("campaign", sa.Text, sa.ForeignKey("campaigns.name"), primary_key=True),
@@ -30,6 +29,13 @@ def upgrade() -> None:
         sa.Column("homogeneous", sa.Integer, nullable=False),
         sa.Column("reporters", sa.Integer, nullable=False),
         sa.Column("total", sa.BigInteger, nullable=False),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "estimates",
+        sa.Column("campaign", sa.Text, sa.ForeignKey("campaigns.name"), primary_key=True),
+        sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("millionths", sa.LargeBinary, nullable=False),
         sqlite_with_rowid=False,
     )
     op.create_table(

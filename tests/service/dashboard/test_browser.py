@@ -1,0 +1,239 @@
+"""The pages as people use them: in Chromium, with scripts, in light and dark, on a phone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+from tests.service.conftest import Stores
+from tests.service.dashboard.visits import CAMPAIGN, create, play, wait
+from tests.service.live import Live, learning, serve
+
+PLACE = f"/campaigns/{CAMPAIGN}"
+PAGES = [
+    "/", PLACE, f"{PLACE}/anonymity", f"{PLACE}/users", f"{PLACE}/arms", "/new-campaign", "/tokens",
+]  # fmt: skip
+MARKUP = "</script><img src=x onerror=alert(1)>"
+SECONDS = 30_000
+
+
+@contextmanager
+def visit(
+    browser: Browser, url: str, *, scheme: str = "light", width: int = 1280, noise: bool = False
+) -> Iterator[Page]:
+    """A page of a new visitor; whatever the console complains about is a failure."""
+    context = browser.new_context(
+        base_url=url, color_scheme="dark" if scheme == "dark" else "light",
+        viewport={"width": width, "height": 900},
+    )  # fmt: skip
+    context.set_default_timeout(SECONDS)
+    page = context.new_page()
+    said: list[str] = []
+    page.on("console", lambda m: said.append(m.text) if m.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    try:
+        yield page
+        assert noise or said == []
+    finally:
+        context.close()
+
+
+def log_in(page: Page, live: Live, role: str = "operator") -> None:
+    page.goto("/")
+    page.get_by_label("Token").fill(live.tokens[role])
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name="Campaigns")).to_be_visible(timeout=SECONDS)
+
+
+def wait_for_charts(page: Page, shown: int) -> None:
+    page.wait_for_selector(f"html[data-drawn='{shown}']", state="attached")
+    expect(page.locator(".plot svg")).to_have_count(5)
+
+
+def path_of(page: Page, chart: str) -> str:
+    return page.locator(f"[data-chart={chart}] svg").first.inner_html()
+
+
+def test_a_wrong_token_is_told_and_no_token_is_ever_in_an_address(
+    browser: Browser, played: Live
+) -> None:
+    with visit(browser, played.url, noise=True) as page:  # the console tells the refusal
+        addresses: list[str] = []
+        page.on("request", lambda request: addresses.append(request.url))
+        page.goto(PLACE)
+        page.get_by_label("Token").fill("shoal.operator.wrong")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_contain_text("no token of an analyst")
+        page.get_by_label("Token").fill(played.tokens["analyst"])
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", name=CAMPAIGN)).to_be_visible()
+        assert page.url.endswith(PLACE)
+        assert not any("shoal." in address.split("/", 3)[3] for address in addresses
+                       if "/static/" not in address)  # fmt: skip
+        page.get_by_role("button", name="Log out").click()
+        expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+
+
+def test_a_campaign_is_made_enrolled_and_played_on_the_pages(
+    browser: Browser, played: Live, tmp_path: Path
+) -> None:
+    file = tmp_path / "users.csv"
+    file.write_text("user\n" + "".join(f"user-{i}\n" for i in range(40)))
+    with visit(browser, played.url) as page:
+        log_in(page, played)
+        page.get_by_role("link", name="New campaign").first.click()
+        page.get_by_label("Name", exact=True).fill("a name")
+        expect(page.locator("#name-error")).to_contain_text("must be 1 to 64")
+        page.get_by_label("Name", exact=True).fill("reminders")
+        expect(page.locator("#name-error")).to_be_empty()
+        page.get_by_label("Arms", exact=True).fill(f"morning\n{MARKUP}")
+        page.get_by_label("Seats").fill("4")
+        expect(page.locator("#seats-error")).to_be_empty()
+        page.get_by_label("Seats").fill("50")
+        page.get_by_label("C, the least group").fill("2")
+        expect(page.locator("#min_group_size-error")).to_contain_text("floor")
+        page.get_by_label("C, the least group").fill("5")
+        expect(page.locator("#min_group_size-error")).to_be_empty()
+        page.get_by_label("Nothing in a campaign").check()
+        page.get_by_role("button", name="Make the campaign").click()
+        expect(page.get_by_text("Nothing has been released yet")).to_be_visible()
+        page.get_by_role("link", name="Users").click()
+        page.get_by_label("CSV file").set_input_files(file)
+        page.get_by_label("A user’s seat").check()
+        page.get_by_role("button", name="Enrol").click()
+        expect(page.get_by_role("status")).to_contain_text("40 users were enrolled")
+        page.get_by_role("link", name="Curves").click()
+        page.get_by_role("button", name="Open round 1").click()
+        # The learner plans; the page hears of it by itself.
+        expect(page.get_by_role("button", name="Close round 1")).to_be_visible()
+        rewards = {f"user-{i}": float(i % 3 == 0) for i in range(40)}
+        assert played.client("app").report("reminders", 1, rewards) == []
+        page.get_by_role("button", name="Close round 1").click()
+        page.get_by_role("button", name="Close and release").click()
+        expect(page.get_by_role("button", name="Open round 2")).to_be_visible()
+        wait(lambda: played.aggregator.shown("reminders") == 1)
+        wait_for_charts(page, 1)
+        expect(page.locator("[data-chart=shares]")).to_contain_text(MARKUP)  # as text
+        assert page.locator("img").count() == 0
+
+
+def test_curves_move_by_themselves(browser: Browser, played: Live) -> None:
+    with visit(browser, played.url) as page:
+        log_in(page, played, "analyst")
+        page.goto(PLACE)
+        shown = played.aggregator.shown(CAMPAIGN)
+        assert shown is not None
+        wait_for_charts(page, shown)
+        before = {chart: path_of(page, chart) for chart in ("reward", "shares", "sizes", "groups")}
+        rows = page.locator("[data-table=reward] tr").count()
+        play(played, shown + 1)
+        wait_for_charts(page, shown + 1)
+        for chart, drawn in before.items():
+            assert path_of(page, chart) != drawn, chart
+        expect(page.locator("[data-words=rounds]")).to_have_text(str(shown + 1))
+        assert page.locator("[data-table=reward] tr").count() == rows + 1
+        played.client("operator").open_round(CAMPAIGN, shown + 2)
+        expect(page.locator("#state")).to_contain_text(f"Round {shown + 2}: open since")
+
+
+def test_the_anonymity_page_tells_every_rule_and_when_it_was_checked(
+    browser: Browser, played: Live
+) -> None:
+    with visit(browser, played.url) as page:
+        log_in(page, played)
+        page.goto(f"{PLACE}/anonymity")
+        page.get_by_role("button", name="Check now").click()
+        expect(page.get_by_role("status")).to_contain_text("Every rule has been checked")
+        expect(page.get_by_text("holds", exact=True)).to_have_count(9)
+        expect(page.get_by_text("broken", exact=True)).to_have_count(0)
+        expect(
+            page.get_by_text(re.compile(r"rounds, \d+ \w+ \d{4}, \d\d:\d\d:\d\d UTC"))
+        ).to_have_count(9)
+        facts = page.locator(".facts").first.inner_text()
+        assert re.search(r"Smallest total ever, in reporters\s+([5-9]|\d\d)\n", facts)
+
+
+def test_axe_finds_nothing_serious_in_light_and_dark(browser: Browser, played: Live) -> None:
+    found: list[str] = []
+    contrast = {"runOnly": ["color-contrast"]}  # all else is the same in the dark
+
+    def examine(page: Page) -> None:
+        for scheme, options in (("light", {}), ("dark", contrast)):
+            page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+            result = Axe().run(page, options={"resultTypes": ["violations"], **options})
+            for fault in result.response["violations"]:
+                nodes = "; ".join(str(node["target"]) for node in fault["nodes"][:3])
+                found.append(f"{page.url} {scheme}: {fault['impact']} {fault['id']} {nodes}")
+
+    with visit(browser, played.url) as page:
+        page.goto("/login")
+        examine(page)
+        log_in(page, played)
+        for path in PAGES:
+            page.emulate_media(color_scheme="light")
+            page.goto(path)
+            if path == PLACE:
+                wait_for_charts(page, played.aggregator.shown(CAMPAIGN) or 0)
+                for summary in page.locator("summary").all():
+                    summary.click()
+            examine(page)
+        page.get_by_role("button", name="Revoke app").click()
+        examine(page)
+    assert found == []
+
+
+def test_dark_is_dark_and_the_charts_follow(browser: Browser, played: Live) -> None:
+    with visit(browser, played.url, scheme="dark") as page:
+        log_in(page, played)
+        page.goto(PLACE)
+        shown = played.aggregator.shown(CAMPAIGN) or 0
+        wait_for_charts(page, shown)
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 25, 27)"
+        lines = page.locator("[data-chart=estimates] svg [stroke='#3fbfb5']")
+        expect(lines).to_have_count(3)
+        page.emulate_media(color_scheme="light")
+        expect(lines).to_have_count(0)
+        expect(page.locator("[data-chart=estimates] svg [stroke='#0b7a75']")).to_have_count(3)
+
+
+def test_everything_fits_a_phone_and_can_be_reached_by_keyboard(
+    browser: Browser, played: Live
+) -> None:
+    with visit(browser, played.url, width=360) as page:
+        log_in(page, played)
+        for path in PAGES:
+            page.goto(path)
+            if path == PLACE:
+                wait_for_charts(page, played.aggregator.shown(CAMPAIGN) or 0)
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= 360, path
+        page.goto("/")
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "main"
+
+
+def test_a_lost_connection_is_told_and_recovered_from(browser: Browser, tmp_path: Path) -> None:
+    stores = Stores(f"sqlite:///{tmp_path}/aggregator.db", f"sqlite:///{tmp_path}/learner.db")
+    with visit(browser, "", noise=True) as page:  # the console tells failed requests
+        with serve(stores) as live, learning(live):
+            create(live)
+            play(live, 1)
+            page.goto(f"{live.url}/login")
+            page.get_by_label("Token").fill(live.tokens["operator"])
+            page.get_by_role("button", name="Log in").click()
+            page.goto(f"{live.url}{PLACE}")
+            wait_for_charts(page, 1)
+            port = int(live.url.rsplit(":", 1)[1])
+        expect(page.get_by_role("alert")).to_contain_text("The connection is lost")
+        with serve(stores, port=port, tokens=live.tokens) as again, learning(again):
+            play(again, 2)
+            wait_for_charts(page, 2)  # the session has outlived the process
+            expect(page.locator("#lost")).to_be_hidden()
+            again.aggregator.access.revoke("operator")
+            expect(page.get_by_role("link", name="Log in again")).to_be_visible()

@@ -1,0 +1,128 @@
+"""Every page and every form against every role, and against other sites."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from fastapi.routing import APIRoute
+from tests.service.conftest import Stores
+from tests.service.dashboard.visits import CAMPAIGN, Visitor, create
+from tests.service.live import Live, serve
+
+from shoal.service.dashboard import application
+
+PLACE = f"/campaigns/{CAMPAIGN}"
+PAGES = {
+    "/": {"operator", "analyst"},
+    PLACE: {"operator", "analyst"},
+    f"{PLACE}/anonymity": {"operator", "analyst"},
+    f"{PLACE}/users": {"operator"},
+    f"{PLACE}/arms": {"operator"},
+    "/new-campaign": {"operator"},
+    "/tokens": {"operator"},
+}
+FORMS = [
+    f"{PLACE}/open", f"{PLACE}/close", f"{PLACE}/check", f"{PLACE}/users", f"{PLACE}/arms",
+    f"{PLACE}/arms/retire", "/new-campaign", "/new-campaign/check", "/tokens", "/tokens/revoke",
+]  # fmt: skip
+PUBLIC = {"/login", "/logout", "/static/{file}"}
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    folder = tmp_path_factory.mktemp("stores")
+    stores = Stores(f"sqlite:///{folder}/aggregator.db", f"sqlite:///{folder}/learner.db")
+    with serve(stores) as running:
+        create(running)
+        yield running
+
+
+def test_every_page_and_form_is_in_the_tables() -> None:
+    routes = {
+        route.path
+        for part in application.PAGES
+        for route in part.router.routes
+        if isinstance(route, APIRoute)
+    }
+    tables = {path.replace(CAMPAIGN, "{name}") for path in (*PAGES, *FORMS)}
+    assert routes == tables | PUBLIC
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_opens_to_its_roles_alone(live: Live, path: str) -> None:
+    for role in ("operator", "analyst"):
+        with Visitor(live, role) as visitor:
+            answer = visitor.http.get(path)
+            assert answer.status_code == (200 if role in PAGES[path] else 403)
+            policy = answer.headers["content-security-policy"]
+            assert "script-src 'self';" in policy
+            assert "unsafe" not in policy
+            assert answer.headers["cache-control"] == "no-store"
+    with Visitor(live) as nobody:
+        assert nobody.http.get(path).headers["location"].startswith("/login")
+
+
+@pytest.mark.parametrize("path", FORMS)
+def test_a_form_is_taken_from_an_operators_own_page_alone(live: Live, path: str) -> None:
+    with Visitor(live, "analyst") as analyst:
+        assert analyst.send(path, name="mine", role="operator").status_code == 403
+    with Visitor(live) as nobody:
+        assert nobody.http.post(path, data={"csrf": "x"}).headers["location"] == "/login"
+    with Visitor(live, "operator") as operator:
+        right = operator.csrf()
+        for headers, csrf in (
+            ({}, ""),
+            ({}, "x" * 64),
+            ({"Origin": "https://evil.example"}, right),
+            ({"Origin": "null"}, right),
+            ({"Sec-Fetch-Site": "cross-site"}, right),
+            ({"Sec-Fetch-Site": "same-site"}, right),
+        ):
+            answer = operator.http.post(path, data={"csrf": csrf}, headers=headers)
+            assert answer.status_code == 403, (headers, csrf)
+            assert "must be sent from a page of this site" in answer.text
+    assert live.aggregator.latest(CAMPAIGN) is None
+    assert set(live.aggregator.access.roles()) == set(live.tokens)
+
+
+def test_one_sessions_forms_are_not_anothers(live: Live) -> None:
+    with Visitor(live, "operator") as one, Visitor(live, "operator") as other:
+        answer = one.http.post("/tokens", data={"csrf": other.csrf(), "name": "a", "role": "app"})
+        assert answer.status_code == 403
+
+
+def test_another_site_can_not_log_anyone_in(live: Live) -> None:
+    answer = httpx.post(
+        f"{live.url}/login", data={"token": live.tokens["analyst"]},
+        headers={"Origin": "https://evil.example"},
+    )  # fmt: skip
+    assert answer.status_code == 403
+    assert "set-cookie" not in answer.headers
+
+
+def test_analysts_see_no_actions(live: Live) -> None:
+    with Visitor(live, "analyst") as analyst:
+        for path in ("/", PLACE, f"{PLACE}/anonymity"):
+            page = analyst.http.get(path).text
+            assert page.count("<form") == 1, path  # to log out
+            assert 'action="/logout"' in page
+
+
+def test_pages_that_are_not_there_are_pages(live: Live) -> None:
+    with Visitor(live, "operator") as operator:
+        for path in ("/campaigns/none", "/campaigns/none/anonymity", "/campaigns/.bad"):
+            answer = operator.http.get(path)
+            assert answer.status_code == 404
+            assert answer.headers["content-type"].startswith("text/html")
+
+
+def test_files_are_compressed_and_kept_by_their_content(live: Live) -> None:
+    for name in ("shoal.css", "shoal.js", "charts.js", "favicon.svg"):
+        answer = httpx.get(f"{live.url}/static/{name}")
+        assert answer.headers["content-encoding"] == "gzip"
+        assert "immutable" in answer.headers["cache-control"]
+        tag = {"If-None-Match": answer.headers["etag"]}
+        assert httpx.get(f"{live.url}/static/{name}", headers=tag).status_code == 304
+    assert httpx.get(f"{live.url}/static/../pages.py").status_code == 404

@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import msgspec
+import numpy as np
+import pytest
+from sqlalchemy import delete, insert, select, update
+from tests.service.conftest import Stores
+from tests.service.dashboard.visits import ARMS, CAMPAIGN, Visitor, create, play
+from tests.service.helpers import close, even, report, start, users
+from tests.service.live import Live, learning, serve
+
+from shoal.service.aggregator import Aggregator
+from shoal.service.aggregator.release import Document
+from shoal.service.aggregator.witness import Progress
+from shoal.service.audit import RULES
+from shoal.service.campaign import Campaign
+from shoal.service.dashboard import checks, view
+from shoal.service.store import Database
+from shoal.service.store import aggregator as store
+from shoal.service.store.migrate import upgrade
+
+PROGRESS = f"/v1/campaigns/{CAMPAIGN}/progress"
+
+
+def fill(aggregator: Aggregator, n_rounds: int, *, n_arms: int = 3, n_users: int = 100) -> None:
+    """Store summaries as if that many rounds had been released and learnt."""
+    arms = [f"arm {arm}" for arm in range(n_arms)]
+    campaign = Campaign(arms=arms, min_group_size=5, seats=n_users, policy="random", reward_steps=1)
+    aggregator.directory.create(CAMPAIGN, campaign)
+    rows = [
+        {
+            "campaign": CAMPAIGN, "number": number, "arm": arm, "users": 20 + arm, "groups": 4,
+            "smallest_group": 5, "totals": 3, "smallest_total": 5 + number % 3, "merged": 1,
+            "withheld": arm == 0, "homogeneous": 0, "reporters": 400, "total": 10 + 5 * arm,
+        }
+        for number in range(1, n_rounds + 1) for arm in range(n_arms)
+    ]  # fmt: skip
+    with aggregator.database.write() as connection:
+        connection.execute(insert(store.summaries), rows)
+    aggregator.hear({CAMPAIGN: Progress(n_rounds, n_rounds)})
+
+
+def test_a_summary_says_what_the_release_says(aggregator: Aggregator) -> None:
+    start(aggregator, even(24, size=4), least=3)  # groups of 4: 0, 2, 4 on a; 1, 3, 5 on b
+    rewards = {user: float(i < 8) for i, user in enumerate(users(24))}
+    for missing in (0, 1, 2, 8, 9, 10, 11):  # group 0 has one reporter, group 2 none
+        del rewards[f"user-{missing}"]
+    report(aggregator, rewards)
+    document = close(aggregator)
+    with aggregator.database.read() as connection:
+        rows = [row._asdict() for row in connection.execute(select(store.summaries))]
+    by_arm = {row["arm"]: row for row in rows}
+    assert by_arm.keys() == {0, 1}  # nobody plays the third
+    for arm, name in ((0, "a"), (1, "b")):
+        own = [total for total in document.totals if total.arm == name]
+        row = by_arm[arm]
+        assert (row["users"], row["groups"], row["smallest_group"]) == (12, 3, 4)
+        assert row["totals"] == len(own)
+        assert row["reporters"] == sum(total.reporters for total in own)
+        assert row["total"] == sum(total.total for total in own)
+        assert row["smallest_total"] == min(total.reporters for total in own)
+        assert row["merged"] == sum(len(total.parts) > 1 for total in own)
+    assert (by_arm[0]["withheld"], by_arm[1]["withheld"]) == (1, 0)
+    assert sum(row["homogeneous"] for row in rows) == document.homogeneous > 0
+
+
+def test_older_releases_are_summed_up_by_the_migration(stores: Stores) -> None:
+    database = stores.open("aggregator")
+    aggregator = Aggregator(database, key=bytes(32))
+    start(aggregator, even(24, size=4), least=3)
+    report(aggregator, {user: float(i % 3 == 0) for i, user in enumerate(users(21))})
+    close(aggregator)
+    with database.write() as connection:
+        wanted = connection.execute(select(store.summaries).order_by("arm")).all()
+        for table in ("summaries", "estimates", "checks", "sessions"):
+            connection.exec_driver_sql(f"DROP TABLE {table}")
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = 'a0002'")
+    upgrade(database, "aggregator")
+    with database.read() as connection:
+        assert connection.execute(select(store.summaries).order_by("arm")).all() == wanted != []
+    aggregator.close()
+
+
+def test_nothing_is_shown_before_the_learner_has_it_on_record(aggregator: Aggregator) -> None:
+    start(aggregator, even(12, size=3))
+    report(aggregator, dict.fromkeys(users(12), 1.0))
+    aggregator.hear({"news": Progress(1, 0)})
+    aggregator.release("news", 1)
+    assert view.read(aggregator, "news").points.round == []
+    aggregator.hear({"news": Progress(1, 1)})
+    found = view.read(aggregator, "news")
+    assert (found.points.round, found.points.reward) == ([1], [1.0])
+
+
+def test_threat_21_pages_show_nothing_of_an_open_round(aggregator: Aggregator) -> None:
+    start(aggregator, even(12, size=3))
+    before = view.read(aggregator, "news")
+    for n in range(1, 12):
+        report(aggregator, dict.fromkeys(users(n), 1.0))
+        assert view.read(aggregator, "news") == before
+
+
+def test_long_campaigns_are_thinned_to_what_a_chart_can_show(sqlite_aggregator: Aggregator) -> None:
+    fill(sqlite_aggregator, 1001)
+    found = view.read(sqlite_aggregator, CAMPAIGN)
+    assert (found.width, len(found.points.round)) == (8, 126)
+    assert found.points.round[:2] == [8, 16]
+    assert found.points.round[-1] == found.shown == 1001
+    reward = (10 + 15 + 20) / 1200
+    assert found.points.reward == pytest.approx([reward] * 126, abs=1e-4)
+    assert found.points.whole == [6.0] * 126  # a round
+    assert found.points.withheld == [1.0] * 126
+    assert set(found.points.total[:-1]) == {5.0}
+    assert np.sum([row[-1] for row in found.points.shares]) == pytest.approx(1, abs=0.01)
+    assert found.words["totals"] == f"{1001 * 9:,}"
+
+
+def test_only_what_has_changed_is_sent_and_gives_the_same_whole(
+    sqlite_aggregator: Aggregator,
+) -> None:
+    fill(sqlite_aggregator, 1001)
+    sqlite_aggregator.hear({CAMPAIGN: Progress(997, 997)})
+    before = view.read(sqlite_aggregator, CAMPAIGN)
+    sqlite_aggregator.hear({CAMPAIGN: Progress(1001, 1001)})
+    whole = view.read(sqlite_aggregator, CAMPAIGN)
+    news = view.read(sqlite_aggregator, CAMPAIGN, after=before.shown, width=before.width)
+    assert (news.start, news.points.round) == (124, [1000, 1001])
+    for column in ("round", "reward", "crowd", "withheld"):
+        old, new = getattr(before.points, column), getattr(news.points, column)
+        assert old[: news.start] + new == getattr(whole.points, column)
+    assert view.read(sqlite_aggregator, CAMPAIGN, after=1001, width=4).start == 0
+    assert view.read(sqlite_aggregator, CAMPAIGN, after=5000, width=8).start == 0
+
+
+def test_many_arms_are_charted_as_the_most_played_and_the_others(
+    sqlite_aggregator: Aggregator,
+) -> None:
+    fill(sqlite_aggregator, 20, n_arms=40)
+    found = view.read(sqlite_aggregator, CAMPAIGN)
+    assert len(found.arms) == len(found.points.shares) == 10
+    assert found.arms == [*(f"arm {arm}" for arm in range(31, 40)), "all others"]
+    assert np.sum([row[0] for row in found.points.shares]) == pytest.approx(1, abs=0.01)
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    folder = tmp_path_factory.mktemp("stores")
+    stores = Stores(f"sqlite:///{folder}/aggregator.db", f"sqlite:///{folder}/learner.db")
+    with serve(stores) as running, learning(running):
+        create(running)
+        for number in (1, 2, 3):
+            play(running, number)
+        yield running
+
+
+def test_the_learners_estimates_are_shown_as_its_own(live: Live) -> None:
+    headers = {"Authorization": f"Bearer {live.tokens['analyst']}"}
+    found = httpx.get(live.url + PROGRESS, headers=headers).json()
+    estimates = found["estimates"]
+    assert estimates["by_learner"]
+    assert estimates["arm"] == ARMS
+    assert all(
+        low <= mean <= high
+        for low, mean, high in zip(*(estimates[k] for k in ("low", "mean", "high")), strict=True)
+    )
+    assert estimates["mean"][1] == max(estimates["mean"])  # sport
+    assert found["points"]["best"][0] is None  # before the first round nothing was learnt
+    assert found["points"]["best"][-1] == pytest.approx(max(estimates["mean"]), abs=0.3)
+    assert "the learner's estimate" in found["words"]["caption_reward"]
+
+
+def test_without_estimates_released_averages_are_shown_as_such(
+    sqlite_aggregator: Aggregator,
+) -> None:
+    fill(sqlite_aggregator, 4)
+    found = view.read(sqlite_aggregator, CAMPAIGN)
+    assert not found.estimates.by_learner
+    assert found.estimates.mean == [0.025, 0.0375, 0.05]
+    assert found.points.best == [0.05] * 4
+    assert "released averages" in found.words["caption_reward"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"means": [0.5], "half_widths": [0.1]},
+        {"means": [2, 0, 0, 0], "half_widths": [0.1] * 4},
+        {"means": ["0.1"] * 4, "half_widths": [0.1] * 4},
+        {"means": [0.1] * 4},
+    ],
+)
+def test_estimates_that_can_not_be_are_refused(live: Live, body: dict[str, object]) -> None:
+    headers = {"Authorization": f"Bearer {live.tokens['learner']}"}
+    path = f"{live.url}/v1/campaigns/{CAMPAIGN}/rounds/3/estimates"
+    assert httpx.put(path, json=body, headers=headers).status_code == 422
+
+
+def test_the_page_holds_the_same_data_as_the_route(live: Live) -> None:
+    with Visitor(live, "analyst") as analyst:
+        page = analyst.http.get(f"/campaigns/{CAMPAIGN}").text
+        data = page.split('id="data">')[1].split("</script>")[0]
+        assert json.loads(data)["view"] == analyst.http.get(PROGRESS).json()
+
+
+def test_every_broken_rule_is_found(live: Live) -> None:
+    """Break the store in one way after the other, and see which rule tells."""
+    aggregator = live.aggregator
+    releases, rounds, summaries = store.releases, store.rounds, store.summaries
+
+    def document() -> Document:
+        with aggregator.database.read() as connection:
+            found = connection.scalars(
+                select(releases.c.document).order_by(releases.c.round_id)
+            ).first()
+        return msgspec.json.decode(bytes(found or b""), type=Document)
+
+    def forged(**change: object) -> dict[str, bytes]:
+        whole = document()
+        first = msgspec.structs.replace(whole.totals[0], **change)
+        changed = msgspec.structs.replace(whole, totals=(first, *whole.totals[1:]))
+        return {"document": msgspec.json.encode(changed)}
+
+    one = releases.c.round_id == 1
+    both = (*document().totals[0].parts, *document().totals[1].parts)
+    breaks = {
+        "least": ("2 users, fewer than 5", update(releases).where(one).values(forged(reporters=2))),
+        "once": ("in two totals", update(releases).where(one).values(forged(parts=both))),
+        "grid": ("no rewards", update(releases).where(one).values(forged(total=10_000))),
+        "kept": ("summed up", update(summaries).where(summaries.c.number == 1).values(total=1)),
+        "homogeneous": ("99 stated", update(releases).where(one).values(
+            document=msgspec.json.encode(msgspec.structs.replace(document(), homogeneous=99))
+        )),
+        "frozen": ("not the one", update(rounds).where(rounds.c.id == 1).values(plan_hash="0")),
+        "groups": ("at least", update(rounds).where(rounds.c.id == 1).values(
+            groups=np.arange(60, dtype=np.int32).tobytes()
+        )),
+        "forgotten": ("are left", insert(store.reports).values(round_id=1, seat=3)),
+        "order": ("9 follows", update(rounds).where(rounds.c.number == 3).values(number=9)),
+    }  # fmt: skip
+    checks.run(aggregator, CAMPAIGN)
+    assert [item.fault for item in checks.latest(aggregator, CAMPAIGN)] == [""] * 9
+    assert breaks.keys() == RULES.keys()
+    for rule, (said, statement) in breaks.items():
+        with undone(aggregator.database):
+            with aggregator.database.write() as connection:
+                connection.execute(statement)
+            checks.run(aggregator, CAMPAIGN)
+            found = dict(zip(RULES, checks.latest(aggregator, CAMPAIGN), strict=True))
+            assert said in found[rule].fault, rule
+            assert found[rule].ran_at is not None
+
+
+def test_checks_run_by_themselves_where_a_round_has_ended(sqlite_aggregator: Aggregator) -> None:
+    start(sqlite_aggregator, even(12, size=3))
+    checks.run_due(sqlite_aggregator)
+    assert checks.latest(sqlite_aggregator, "news")[0].ran_at is None
+    close(sqlite_aggregator)
+    checks.run_due(sqlite_aggregator)
+    first = checks.latest(sqlite_aggregator, "news")[0]
+    assert (first.rounds, first.fault) == (1, "")
+
+
+@contextmanager
+def undone(database: Database) -> Iterator[None]:
+    """Put back what a block has changed."""
+    tables = (store.releases, store.rounds, store.summaries, store.reports)
+    with database.read() as connection:
+        kept = [[row._asdict() for row in connection.execute(select(table))] for table in tables]
+    yield
+    with database.write() as connection:
+        connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
+        for table, rows in zip(tables, kept, strict=True):
+            connection.execute(delete(table))
+            if rows:
+                connection.execute(insert(table), rows)

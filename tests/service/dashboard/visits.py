@@ -1,0 +1,72 @@
+"""Small pieces that the dashboard's tests share."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+
+import httpx
+from tests.service.helpers import users
+from tests.service.live import Live
+
+CAMPAIGN = "front-page"
+ARMS = ["world", "sport", "science"]
+N_USERS = 60
+
+
+def create(live: Live, name: str = CAMPAIGN) -> None:
+    operator = live.client("operator")
+    operator.create_campaign(
+        name, arms=ARMS, min_group_size=5, seats=N_USERS, policy="shoal", arm_slots=4,
+        reward_steps=1,
+    )  # fmt: skip
+    operator.enrol(name, users(N_USERS))
+
+
+def play(live: Live, number: int, name: str = CAMPAIGN) -> None:
+    """Play a round in which nine in ten report, and those on sport like it."""
+    operator, app = live.client("operator"), live.client("app")
+    while operator.open_round(name, number).state == "wanted":
+        pass
+    shown = app.assignments(name, number=number)
+    rewards = {
+        user: float(arm == "sport" or (int(user[5:]) + number) % 7 == 0)
+        for user, arm in shown.items()
+        if (int(user[5:]) + number) % 10
+    }
+    assert app.report(name, number, rewards) == []
+    operator.close_round(name, number)
+    wait(lambda: live.aggregator.shown(name) == number)
+
+
+def wait(done: Callable[[], bool]) -> None:
+    ends = time.monotonic() + 30
+    while not done():
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+
+
+class Visitor:
+    """Someone with a browser that runs no script."""
+
+    def __init__(self, live: Live, role: str = "") -> None:
+        self.http = httpx.Client(base_url=live.url, timeout=30)
+        if role:
+            answer = self.http.post("/login", data={"token": live.tokens[role]})
+            assert answer.status_code == 303, answer.text
+
+    def __enter__(self) -> Visitor:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.http.close()
+
+    def csrf(self, path: str = "/") -> str:
+        found = re.search(r'name="csrf" value="(\w+)"', self.http.get(path).text)
+        assert found, path
+        return found[1]
+
+    def send(self, path: str, **fields: str) -> httpx.Response:
+        """Send a form as a page of this site would."""
+        return self.http.post(path, data={"csrf": self.csrf(), **fields})
