@@ -83,13 +83,19 @@ class Directory:
             return campaigns.names(connection)
 
     def roster(self, name: str) -> Roster:
-        """Return who sits where."""
+        """Return who sits where; a look-up does not wait for a change that is being stored."""
+        if name in self._rosters:
+            return self._rosters[name]
         with self.lock:
             if name not in self._rosters:
                 self.campaign(name)
                 with self._database.read() as connection:
                     self._rosters[name] = campaigns.load_roster(connection, name)
             return self._rosters[name]
+
+    def at_hand(self, name: str) -> bool:
+        """Return whether a campaign and its roster are in memory."""
+        return name in self._campaigns and name in self._rosters
 
     def enrol(self, name: str, users: list[str]) -> int:
         """Let users join from the next round on; return how many are new or back."""

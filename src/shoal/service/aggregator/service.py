@@ -72,8 +72,8 @@ class Aggregator:
         self.on_schedule = True  # whether the last tick did all that was due
         self._key = key
         self._lock = threading.RLock()
-        self._plans: OrderedDict[int, Frozen] = OrderedDict()
-        self._ids: dict[tuple[str, int], int] = {}
+        self._plans: OrderedDict[tuple[str, int], tuple[int, Frozen]] = OrderedDict()
+        self._plans_lock = threading.Lock()  # never held while the store is asked
         self._latest: dict[str, Round | None] = {}
         self._progress: dict[str, Progress] = {}
         self._intake = Intake(self._commit)
@@ -125,6 +125,7 @@ class Aggregator:
                 new = rounds.freeze(
                     connection, round_, plan, campaign, occupied, arms, now=self.clock()
                 )
+        self._remember(name, number, (round_.id, plan))
         self._changed(name)
         return new
 
@@ -159,23 +160,48 @@ class Aggregator:
 
     def plan(self, name: str, number: int) -> tuple[int, Frozen]:
         """Return a round's row and its frozen plan."""
-        with self._lock:
-            found = self._ids.get((name, number))
-            if found is not None:
-                self._plans.move_to_end(found)
-                return found, self._plans[found]
-        round_ = self.round(name, number)
-        with self.database.read() as connection:
-            plan = rounds.load_plan(connection, round_.id)
-        if plan is None:
-            raise ProblemError(ROUND_ABANDONED if round_.state == ABANDONED else ROUND_NOT_OPEN)
-        with self._lock:
-            self._plans[round_.id] = plan
-            self._ids[name, number] = round_.id
+        found = self._remembered(name, number)
+        if found is None:
+            round_ = self.round(name, number)
+            with self.database.read() as connection:
+                plan = rounds.load_plan(connection, round_.id)
+            if plan is None:
+                raise ProblemError(ROUND_ABANDONED if round_.state == ABANDONED else ROUND_NOT_OPEN)
+            found = round_.id, plan
+            self._remember(name, number, found)
+        return found
+
+    def _remember(self, name: str, number: int, found: tuple[int, Frozen]) -> None:
+        with self._plans_lock:
+            self._plans[name, number] = found
             while len(self._plans) > _PLANS_KEPT:
-                dropped, _ = self._plans.popitem(last=False)
-                self._ids = {key: row for key, row in self._ids.items() if row != dropped}
-        return round_.id, plan
+                self._plans.popitem(last=False)
+
+    def _remembered(self, name: str, number: int) -> tuple[int, Frozen] | None:
+        with self._plans_lock:
+            found = self._plans.get((name, number))
+            if found is not None:
+                self._plans.move_to_end((name, number))
+            return found
+
+    def at_hand(self, name: str, number: int | None) -> int | None:
+        """Return a round's number, by default the last's, if no look-up in it needs the store."""
+        if number is None:
+            last = self._latest.get(name)
+            number = last.number if last else 0
+        known = self.directory.at_hand(name) and self._remembered(name, number) is not None
+        return number if known else None
+
+    def fetch(self, name: str, number: int | None) -> int:
+        """Have everything about a round at hand, by default the last; return its number."""
+        if number is None:
+            last = self.latest(name)
+            if last is None:
+                raise ProblemError(ROUND_NOT_OPEN)
+            number = last.number
+        self.plan(name, number)
+        self.directory.roster(name)
+        return number
 
     def report(
         self, name: str, number: int, reports: Sequence[tuple[str, float]]

@@ -9,12 +9,13 @@ from typing import Annotated
 import msgspec
 import numpy as np
 from fastapi import APIRouter, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from shoal.service.aggregator.rounds import Frozen as FrozenPlan
 from shoal.service.api.access import Name, Service, User, allow
 from shoal.service.campaign import Frozen
-from shoal.service.problems import NOT_ACCEPTABLE, ROUND_NOT_OPEN, UNKNOWN_USER, ProblemError
+from shoal.service.problems import NOT_ACCEPTABLE, UNKNOWN_USER, ProblemError
 
 router = APIRouter(prefix="/v1/campaigns/{name}/assignments", tags=["assignments"])
 
@@ -44,17 +45,20 @@ class Page(Frozen):
     next: int | None
 
 
-@router.get("/{user}", dependencies=[allow("app")])
-def read_assignment(
+@router.get("/{user}", dependencies=[allow("app")], response_model=Assignment)
+async def read_assignment(
     name: Name, user: User, aggregator: Service, number: Which = None
-) -> Assignment:
+) -> Response:
     """Read one user's arm."""
-    number, plan = _plan(aggregator, name, number)
+    number = await fetch(aggregator, name, number)
+    plan = aggregator.plan(name, number)[1]
     seat = aggregator.directory.roster(name).seats.get(user, -1)
     arm = int(plan.arms[seat]) if seat >= 0 else -1
     if arm < 0:
         raise ProblemError(UNKNOWN_USER)
-    return Assignment(round=number, user=user, arm=aggregator.directory.campaign(name).arms[arm])
+    arms = aggregator.directory.campaign(name).arms
+    answer = {"round": number, "user": user, "arm": arms[arm]}
+    return Response(msgspec.json.encode(answer), media_type="application/json")
 
 
 @router.get(
@@ -73,7 +77,8 @@ def read_assignments(
 ) -> Response | Page:
     """Read a page of assignments as JSON, or all of them as NDJSON or an Arrow stream."""
     wanted = request.headers.get("accept", "*/*")
-    number, plan = _plan(aggregator, name, number)
+    number = aggregator.fetch(name, number)
+    plan = aggregator.plan(name, number)[1]
     arms, users = aggregator.directory.campaign(name).arms, aggregator.directory.roster(name).users
     if ARROW in wanted:
         return _arrow(number, plan, arms, users)
@@ -87,13 +92,10 @@ def read_assignments(
     return Page(round=number, assignments=found, next=following)
 
 
-def _plan(aggregator: Service, name: str, number: int | None) -> tuple[int, FrozenPlan]:
-    if number is None:
-        last = aggregator.latest(name)
-        if last is None:
-            raise ProblemError(ROUND_NOT_OPEN)
-        number = last.number
-    return number, aggregator.plan(name, number)[1]
+async def fetch(aggregator: Service, name: str, number: int | None) -> int:
+    """Have a round at hand without holding up other requests; return its number."""
+    known = aggregator.at_hand(name, number)
+    return await run_in_threadpool(aggregator.fetch, name, number) if known is None else known
 
 
 def _arrow(number: int, plan: FrozenPlan, arms: list[str], users: list[str]) -> Response:

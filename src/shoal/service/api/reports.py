@@ -9,6 +9,7 @@ import msgspec
 from fastapi import APIRouter, Request, Response
 
 from shoal.service.api.access import Name, Number, Service, allow
+from shoal.service.api.assignments import fetch
 from shoal.service.api.metrics import Metrics
 from shoal.service.problems import INVALID, MALFORMED, ProblemError
 
@@ -114,6 +115,7 @@ async def report_rewards(
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise ProblemError(MALFORMED) from None
+    await fetch(aggregator, name, number)
     reports = [(report.user, report.reward) for report in batch.reports]
     refused = await asyncio.wrap_future(aggregator.report(name, number, reports))
     if refused:
