@@ -118,7 +118,7 @@ def _sweep(folder: Path) -> tuple[str, list[Section]]:
             figures[:MOST_FIGURES],
         ),
         Section(
-            "All settings",
+            "Every setting",
             f"{state.done:,} of {state.total:,} cells are done, {state.failed:,} failed. "
             "Regret is the mean total over runs, with its 95 % interval.",
             table=Table(

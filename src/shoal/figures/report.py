@@ -77,6 +77,7 @@ def inline_svg(figure: alt.TopLevelMixin, *, width: int = 290, height: int = 290
         "labelColor": INK, "titleColor": INK, "domainColor": INK, "tickColor": INK,
         "gridColor": INK, "gridOpacity": 0.15, "domainOpacity": 0.5, "tickOpacity": 0.5,
     }  # fmt: skip
+    config["axisX"] = {"tickCount": 6, "labelOverlap": True}
     config["title"] = {"anchor": "start", "fontSize": 13, "color": INK}
     svg = vl_convert.vegalite_to_svg(json.dumps(spec)).replace(INK, "currentColor")
     name = escape(str(spec.get("title", "")), quote=True)

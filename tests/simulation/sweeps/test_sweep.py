@@ -121,9 +121,11 @@ def test_two_sweeps_on_one_folder_refuse_each_other(tmp_path: Path) -> None:
 
 def test_what_a_killed_sweep_left_is_cleaned(tmp_path: Path) -> None:
     sweep(SMALL, tmp_path, engine=Here())
+    next((tmp_path / "cells").iterdir()).unlink()
     (tmp_path / "cells" / "half.parquet.part").write_text("half")
     (tmp_path / "progress.json").write_text(json.dumps({"running": 2, "pid": 1}))
-    assert status(tmp_path).running == 0
+    found = status(tmp_path)
+    assert (found.running, found.waiting, found.done) == (0, 1, 3)
     sweep(SMALL, tmp_path, engine=Here())
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "cells", "failed", "lock", "sweep.json",

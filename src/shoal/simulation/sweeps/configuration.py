@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from itertools import product
@@ -78,7 +79,9 @@ def read_configuration(path: str | Path) -> Configuration:
     if "policies" not in file.content:
         raise InvalidInputError(f"{path} must name policies; got none.")
     values: dict[str, Any] = {
-        key: _values(file, key, check) for key, check in _CHECKS.items() if key in file.content
+        key: _values(file, (key,), file.content[key], check)
+        for key, check in _CHECKS.items()
+        if key in file.content
     }
     if "runs" in file.content:
         values["runs"] = whole_number(file.where("runs"), file.content["runs"])
@@ -94,18 +97,19 @@ def read_configuration(path: str | Path) -> Configuration:
     return read
 
 
-def _values(file: Toml, key: str, check: Callable[[str, Any], Any]) -> tuple[Any, ...]:
+def _values(
+    file: Toml, keys: tuple[str, ...], given: Any, check: Callable[[str, Any], Any]
+) -> tuple[Any, ...]:
     """Return a key's values, one or a list, each checked."""
-    given = file.content[key]
     if not isinstance(given, list):
-        return (check(file.where(key), given),)
+        return (check(file.where(*keys), given),)
     if not given:
-        raise InvalidInputError(f"{file.where(key)} must have at least one value; got none.")
-    values = tuple(check(file.where(key, item=i), value) for i, value in enumerate(given))
+        raise InvalidInputError(f"{file.where(*keys)} must have at least one value; got none.")
+    values = tuple(check(file.where(*keys, item=i), value) for i, value in enumerate(given))
     for i, value in enumerate(values):
         if value in values[:i]:
             raise InvalidInputError(
-                f"{file.where(key, item=i)} must differ from those before it; got {value!r}."
+                f"{file.where(*keys, item=i)} must differ from those before it; got {value!r}."
             )
     return values
 
@@ -124,11 +128,20 @@ def _share(name: str, value: Any) -> float:
     raise InvalidInputError(f"{name} must be a number between 0 and 1; got {value!r}.")
 
 
+def _plain(name: str, value: Any) -> Any:
+    """An option is what JSON can hold and compare."""
+    if isinstance(value, list):
+        return [_plain(name, item) for item in value]
+    if isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise InvalidInputError(f"{name} must be a word, a number, true or false; got {value}.")
+
+
 def _one_of(known: Mapping[str, object]) -> Callable[[str, Any], str]:
     def check(name: str, value: Any) -> str:
-        if value not in known:
-            raise UnknownNameError(name, value, known)
-        return str(value)
+        if not isinstance(value, str) or value not in known:
+            raise UnknownNameError(name, str(value), known)
+        return value
 
     return check
 
@@ -167,11 +180,7 @@ def _options(file: Toml, policies: tuple[str, ...]) -> dict[str, dict[str, tuple
         for name, value in table.items():
             if name not in known:
                 raise UnknownNameError(file.where("options", policy, name), name, known)
-            read[policy][name] = tuple(value) if isinstance(value, list) else (value,)
-            if not read[policy][name]:
-                raise InvalidInputError(
-                    f"{file.where('options', policy, name)} must have at least one value; got none."
-                )
+            read[policy][name] = _values(file, ("options", policy, name), value, _plain)
     return read
 
 

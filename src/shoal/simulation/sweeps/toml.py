@@ -9,7 +9,7 @@ from typing import Any
 
 from shoal.errors import InvalidInputError
 
-_TABLE = re.compile(r"\s*\[+\s*([^\]]+?)\s*\]")
+_TABLE = re.compile(r"\s*\[+([^\],]+)\]+\s*(?:#.*)?$")
 _KEY = re.compile(r"\s*((?:[\w-]+|\"[^\"]*\"|'[^']*'|\s*\.\s*)+?)\s*=")
 _PART = re.compile(r"[\w-]+|\"[^\"]*\"|'[^']*'")
 
