@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -103,6 +105,13 @@ def test_an_error_never_shows_a_parameter(stores: Stores) -> None:
 def test_addresses_that_are_no_store_are_refused(url: str) -> None:
     with pytest.raises(InvalidInputError, match="database must"):
         Database(url)
+
+
+def test_opening_a_store_never_makes_one(tmp_path: Path) -> None:
+    missing = Database(f"sqlite:///{tmp_path}/deep/missing.db")
+    (tmp_path / "deep").mkdir()
+    assert not missing.alive()
+    assert list((tmp_path / "deep").iterdir()) == []
 
 
 def test_a_store_that_is_away_is_not_alive(tmp_path_factory: pytest.TempPathFactory) -> None:
