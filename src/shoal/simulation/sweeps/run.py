@@ -104,7 +104,7 @@ def _fill(
     taken = len(cells) - before - len(missing)
     engine = engine or LocalEngine()
     notes = _Notes(folder, cells, missing, engine.capacity() if missing else 0, progress)
-    failed = 0
+    done = failed = 0
 
     def lost(index: int, error: LostTaskError) -> Failure:
         return Failure(str(error))
@@ -116,11 +116,12 @@ def _fill(
             cell = missing[index]
             if isinstance(result, Run):
                 folder.write_cell(cell.name, cell_records(cell, result))
+                done += 1
             else:
                 failed += 1
                 folder.write_failure(cell.name, {"reason": result.reason, "cell": cell.content})
             notes.finish(cell)
-    return Outcome(len(cells), before, taken, len(missing) - failed, failed)
+    return Outcome(len(cells), before, taken, done, failed)
 
 
 def play(named: NamedCell, tick: Tick) -> Run | Failure:
