@@ -12,7 +12,8 @@ from time import perf_counter
 
 import numpy as np
 
-from benchmarks.report import page, table
+from benchmarks.report import IMAGES, page, table
+from shoal.figures import price_figure, save
 from shoal.simulation import Price, price
 from shoal.simulation.costs import of_mean
 
@@ -29,6 +30,7 @@ def main(sizes: Sequence[int] = SIZES) -> None:
         n_users=N_USERS, n_arms=N_ARMS, rate=RATE, horizon=ROUNDS, min_group_sizes=SIZES
     )
     seconds = perf_counter() - start
+    save(price_figure(foretold.to_dict()), IMAGES / "price")
     print(f"done: the prediction, {seconds:.0f} s", flush=True)
     found = {}
     for sample in (*SAMPLES, N_USERS):
@@ -45,6 +47,7 @@ def main(sizes: Sequence[int] = SIZES) -> None:
         f"`shoal price --users {N_USERS} --arms {N_ARMS} --rate {RATE} --rounds {ROUNDS} "
         f"--min-group-size {','.join(map(str, SIZES))}` took {seconds:.0f} s. It says:",
         "> " + foretold.recommendation,
+        "![Reward of each group size with intervals, and over the rounds](../images/price.png)",
         f"Beside its prediction of the reward per user and round stand {N_FRESH} fresh populations "
         f"of all {N_USERS:,} users each, drawn with another seed. The mean of the fresh ones has "
         "an interval of its own; the last column counts those that lie where the prediction "
