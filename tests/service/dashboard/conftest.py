@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 from tests.service.conftest import Stores
-from tests.service.dashboard.visits import CAMPAIGN, create, play
+from tests.service.dashboard.visits import CAMPAIGN, SECONDS, create, play
 from tests.service.live import Live, learning, serve
 
 ARGUMENTS = [
@@ -27,6 +27,7 @@ def browser() -> Iterator[Browser]:
         if "CI" in os.environ or "MAKELEVEL" in os.environ:
             pytest.fail(needed)
         pytest.skip(needed)
+    expect.set_options(timeout=SECONDS)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
         yield chromium

@@ -10,7 +10,7 @@ from pathlib import Path
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 from tests.service.conftest import Stores
-from tests.service.dashboard.visits import CAMPAIGN, create, play, wait
+from tests.service.dashboard.visits import CAMPAIGN, SECONDS, create, play, wait
 from tests.service.live import Live, learning, serve
 
 PLACE = f"/campaigns/{CAMPAIGN}"
@@ -18,7 +18,6 @@ PAGES = [
     "/", PLACE, f"{PLACE}/anonymity", f"{PLACE}/users", f"{PLACE}/arms", "/new-campaign", "/tokens",
 ]  # fmt: skip
 MARKUP = "</script><img src=x onerror=alert(1)>"
-SECONDS = 30_000
 
 
 @contextmanager
@@ -46,7 +45,7 @@ def log_in(page: Page, live: Live, role: str = "operator") -> None:
     page.goto("/")
     page.get_by_label("Token").fill(live.tokens[role])
     page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_role("heading", name="Campaigns")).to_be_visible(timeout=SECONDS)
+    expect(page.get_by_role("heading", name="Campaigns")).to_be_visible()
 
 
 def wait_for_charts(page: Page, shown: int) -> None:

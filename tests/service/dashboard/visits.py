@@ -13,6 +13,7 @@ from tests.service.live import Live
 CAMPAIGN = "front-page"
 ARMS = ["world", "sport", "science"]
 N_USERS = 60
+SECONDS = 60_000  # milliseconds that a browser may take for anything
 
 
 def create(live: Live, name: str = CAMPAIGN) -> None:
