@@ -74,6 +74,11 @@ def test_short_groups_make_just_the_size_where_they_can() -> None:
     assert sorted(np.unique(merged(drawn, 4), return_counts=True)[1].tolist()) == [2, 2, 2]
 
 
+def test_what_is_left_over_goes_to_the_smallest_totals_one_by_one() -> None:
+    into = merged([(4, 0), (5, 0), (4, 0), (1, 0), (1, 0)], 4)
+    assert sorted([into[3], into[4]]) == [0, 2]
+
+
 def partitions(items: list[int]) -> Iterator[list[list[int]]]:
     """Yield every way to put the items into parts."""
     if not items:

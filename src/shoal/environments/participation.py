@@ -70,8 +70,7 @@ def some_merged(
     told = into >= 0
     withheld = int((crowds[~told] >= 0).sum())
     reported *= np.append(told, False)[plan.groups]
-    if (into[told] != np.flatnonzero(told)).any():
-        plan = merge_plan(plan, into)
+    plan = merge_plan(plan, into)
     sums = np.bincount(into[told], weights=reporters[told], minlength=plan.n_groups)
     released = (sums > 0).astype(np.int32)
     smallest = int(sums[released > 0].min()) if told.any() else 0

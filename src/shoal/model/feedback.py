@@ -92,19 +92,23 @@ class Feedback:
         moved = groups != plan.groups
         alone = np.ones(plan.n_groups, np.bool_)
         alone[plan.groups[moved]] = alone[groups[moved]] = False
+        told = np.append(alone, False)[plan.groups]
         n_groups = self.plan.n_groups
         totals, released = np.zeros(plan.n_groups), np.zeros(plan.n_groups, np.int32)
         totals[:n_groups], released[:n_groups] = self.totals, self.released
-        reported = self.reported * ((plan.groups >= 0) & alone[plan.groups])
-        return Feedback(totals * alone, released * alone, reported, plan)
+        return Feedback(totals * alone, released * alone, self.reported * told, plan)
 
 
 def merge_plan(plan: Plan, into: NDArray[np.integer[Any]]) -> Plan:
     """Return ``plan`` with the groups that are released: group g became ``into[g]``.
 
-    A group that is withheld, of which ``into`` is negative, keeps its number.
+    A group that is withheld, of which ``into`` is negative, keeps its number. Where nothing was
+    merged, it is ``plan`` itself.
     """
-    kept = np.where(into < 0, np.arange(len(into)), into)
+    own = np.arange(len(into))
+    kept = np.where(into < 0, own, into)
+    if np.array_equal(kept, own):
+        return plan
     groups = np.append(kept, -1)[plan.groups].astype(np.int32)
     return Plan(plan.arms, groups, plan.repeats, problem=plan.problem)
 

@@ -31,7 +31,8 @@ from shoal.policies.information import Prices, lesson_life, look
 from shoal.policies.recruiting import merit, recruit
 
 PATIENCE = 2.0  # rounds left count so often: a lesson is used by many later decisions
-LEAST_LEFT = 1000.0  # rounds to come that are reckoned with where the horizon is not known
+LEAST_LEFT = 1000.0  # rounds to come, where the horizon is not known, before the first round
+YET_TO_COME = 3.0  # and so many for each round played
 SETTLED = 2000  # rounds after which prices are reckoned anew only every LOOK_EVERY rounds
 LOOK_EVERY = 8
 WORTHLESS = 1e-3  # a crowd whose members would pay less than this in all is not observed
@@ -110,7 +111,10 @@ class Shoal(Policy):
     def _rounds_ahead(self) -> float:
         """Return the rounds for which a lesson is worth having."""
         horizon = self.problem.horizon
-        left = max(self.rounds, LEAST_LEFT) if horizon is None else horizon - self.rounds
+        if horizon is None:
+            left = LEAST_LEFT + YET_TO_COME * self.rounds
+        else:
+            left = float(horizon - self.rounds)
         if self._drift > 0:
             left = min(left, lesson_life(self.problem.min_group_size, self._drift))
         return PATIENCE * left
