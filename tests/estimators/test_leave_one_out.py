@@ -36,7 +36,7 @@ def _run(
     plans = []
     while not samples.idle:
         plan = Plan(*samples.choose(), problem=problem)
-        samples.learn(plan, environment.play(plan))
+        samples.learn(plan, environment.play(plan).unmerged(plan))
         plans.append(plan)
     return samples, plans
 
@@ -100,7 +100,7 @@ def test_samples_are_unbiased_with_the_variance_of_2g_minus_1_rewards(n_users: i
         groups = samples._groups.copy()
         while not samples.idle:
             plan = Plan(*samples.choose(), problem=problem)
-            samples.learn(plan, environment.play(plan))
+            samples.learn(plan, environment.play(plan).unmerged(plan))
         draws[index] = samples.sums[:, 0]
     noise = means[:, 0] * (1 - means[:, 0])
     for user in range(n_users):
