@@ -80,7 +80,7 @@ def play(live: Live, number: int) -> None:
     operator.close_round("news", number)
 
 
-@pytest.mark.parametrize("name", ["keep_learnt", "keep_planned", "keep_reading", "load"])
+@pytest.mark.parametrize("name", ["keep_learnt", "load"])
 def test_a_learner_outlives_a_database_that_was_away(
     sqlite_stores: Stores,
     monkeypatch: pytest.MonkeyPatch,

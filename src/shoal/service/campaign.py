@@ -109,6 +109,11 @@ class Campaign(Frozen):
         """Return the problem that the policy plays: one user per seat, one arm per slot."""
         return Problem(self.seats, self.n_arms, self.least, self.horizon)
 
+    def is_flexible(self) -> bool:
+        """Return whether the policy can be told who may play what."""
+        few = self.model_copy(update={"seats": self.least + 1})  # the answer is the same, and quick
+        return isinstance(few.make_policy(), Flexible)
+
     def make_policy(self) -> Policy:
         """Make the policy, or refuse a name, an option or a size that it can't work with."""
         entry = find_policy(self.policy)

@@ -49,9 +49,8 @@ class Child:
         """Return whether the process has died and may be started again."""
         return self.process.poll() is not None and time.monotonic() - self._started > LEAST_LIFE
 
-    def stop(self) -> None:
-        """Ask the process to end, and wait until it has."""
-        self.process.terminate()
+    def wait(self) -> None:
+        """Wait until the process, which was asked to end, has ended."""
         try:
             self.process.wait(timeout=10)
         except subprocess.TimeoutExpired:
@@ -86,6 +85,8 @@ def run_both(settings: Settings, *, options: list[str]) -> int:
                 going, refused = False, True
             elif going and child.ended():
                 child.start()
-    for child in reversed(children):
-        child.stop()
+    for child in children:
+        child.process.terminate()
+    for child in children:
+        child.wait()
     return REFUSED if refused else 0

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, insert, select, update
 
-from shoal.service.campaign import Campaign, Flexible
+from shoal.service.campaign import Campaign
 from shoal.service.problems import (
     ARM_RETIRED,
     ARMS_FIXED,
@@ -87,7 +87,7 @@ def retire(connection: Connection, name: str, campaign: Campaign, arm: str, *, n
         raise ProblemError(UNKNOWN_ARM)
     if known[arm].until is not None:
         return False
-    if not isinstance(campaign.make_policy(), Flexible):
+    if not campaign.is_flexible():
         raise ProblemError(ARMS_FIXED)
     if not any(found.until is None for found in known.values() if found.name != arm):
         raise ProblemError(LAST_ARM)
