@@ -170,6 +170,7 @@ def _show(answer: Price) -> None:
 
     config, first = answer.config, answer.costs[0].min_group_size
     scale = max(answer.costs[0].reward.mean, 1e-12)
+    digits = 3 if answer.best_arm >= 0.02 else 5
     console.table(
         f"{config['policy']}: {config['n_users']:,} users, {config['n_arms']} arms, "
         f"{config['horizon']:,} rounds",
@@ -177,11 +178,11 @@ def _show(answer: Price) -> None:
         [
             (
                 cost.min_group_size,
-                f"{cost.reward.mean:.3g} ± {cost.reward.half:.2g}",
-                f"{cost.one_population.low:.3f}–{cost.one_population.high:.3f}",
+                f"{cost.reward.mean:.{digits}f} ± {cost.reward.half:.{digits}f}",
+                f"{cost.one_population.low:.{digits}f}–{cost.one_population.high:.{digits}f}",
                 f"{cost.share.mean:.0%} ± {cost.share.half:.0%}",
                 "" if cost is answer.costs[0]
-                else f"{-cost.loss.mean / scale:+.1%} ± {cost.loss.half / scale:.1%}",
+                else f"{-cost.loss.mean / scale:+.0%} ± {cost.loss.half / scale:.0%}",
                 f"not in {config['horizon']:,}" if cost.passes_at is None
                 else f"round {cost.passes_at:,}",
             )
