@@ -182,7 +182,7 @@ def _show(answer: Price) -> None:
                 f"{cost.one_population.low:.{digits}f}–{cost.one_population.high:.{digits}f}",
                 f"{cost.share.mean:.0%} ± {cost.share.half:.0%}",
                 "" if cost is answer.costs[0]
-                else f"{-cost.loss.mean / scale:+.0%} ± {cost.loss.half / scale:.0%}",
+                else f"{(0.0 - cost.loss.mean) / scale:+.0%} ± {cost.loss.half / scale:.0%}",
                 f"not in {config['horizon']:,}" if cost.passes_at is None
                 else f"round {cost.passes_at:,}",
             )
