@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
+
+# A shell that runs the tests in the background ignores Ctrl-C for them and for all they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

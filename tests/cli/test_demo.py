@@ -33,11 +33,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def processes(folder: Path) -> list[str]:
-    """Everything that was started with a data folder there."""
+    """Everything that was started to keep temporary files there."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/environ"):
         try:
-            if f"SHOAL_DATA={folder}".encode() in entry.read_bytes():
+            if f"TMPDIR={folder}".encode() in entry.read_bytes():
                 found.append(entry.parent.name)
         except OSError:
             continue
@@ -59,7 +59,7 @@ def test_a_finite_run_plays_learns_and_leaves_nothing(folder: Path) -> None:
 
 def test_ctrl_c_ends_every_process_removes_the_folder_and_prints_the_summary(folder: Path) -> None:
     demo = subprocess.Popen(
-        [sys.executable, "-m", "shoal.cli", "demo", "--headless", *SMALL],
+        [sys.executable, "-m", "shoal.cli", "demo", "--headless", "--seconds", "180", *SMALL],
         env=os.environ | {"TMPDIR": str(folder), "COLUMNS": "100"},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
@@ -73,7 +73,7 @@ def test_ctrl_c_ends_every_process_removes_the_folder_and_prints_the_summary(fol
         number = httpx.get(f"{said[1]}/v1/campaigns/demo", headers=headers).json()["round"]
         time.sleep(0.05)
     assert number >= 3
-    assert len(processes(folder)) == 3  # a supervisor and two roles
+    assert len(processes(folder)) == 4  # the demo, a supervisor and two roles
     demo.send_signal(signal.SIGINT)
     out, err = demo.communicate(timeout=120)
     assert demo.returncode == 0, err

@@ -48,9 +48,11 @@ def test_posterior_is_that_of_the_dense_normal_model() -> None:
         )
 
 
-def test_evidence_is_the_literal_formula() -> None:
+@pytest.mark.parametrize(("doubt", "parts"), [(0.1, 4), (0.05, 1)])  # an arm's first crowd, a later
+def test_evidence_is_the_literal_formula(doubt: float, parts: int) -> None:
     # Two groups on arm 0, one of them with a member who did not report; a withheld one on arm 1.
     belief = PopulationBelief(9, 2, 2)
+    belief.doubts[:] = doubt
     belief.surprises[OBSERVED] = 6.0
     arms = np.array([0, 0, 0, 0, 0, 1, 1, 0, -1], np.int32)
     groups = np.array([0, 0, 0, 1, 1, 2, 2, -1, -1], np.int32)
@@ -62,10 +64,11 @@ def test_evidence_is_the_literal_formula() -> None:
     absorb(belief, arms, groups, totals, reported, predicted, variances)
 
     e = (2.0 - 0.7 - 0.55) / 4
-    gain = 0.1 / (0.1 + (1.5 * 0.5 * 0.5 + 3 * 0.02 + 0.9) / 4)  # misfit 6 / 4, (2 + 0.5) / 5 = 0.5
+    spread = (3 * 0.02 + 0.9) / parts
+    gain = doubt / (doubt + (1.5 * 0.5 * 0.5 + spread) / 4)  # misfit 6 / 4, (2 + 0.5) / 5 = 0.5
     shift = max(gain, 1 - 1 / 2) * e
     assert belief.means == pytest.approx([0.3 + gain * e, 0.3])
-    assert belief.doubts == pytest.approx([0.1 * (1 - gain), 0.1])
+    assert belief.doubts == pytest.approx([doubt * (1 - gain), doubt])
     moved = predicted.astype(float) + shift
     noise = [sum(moved[i] * (1 - moved[i]) for i in pair) for pair in ((0, 1), (3, 4))]
     gaps = [2.0 - moved[0] - moved[1], 0.0 - moved[3] - moved[4]]

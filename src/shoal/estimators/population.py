@@ -13,7 +13,8 @@ of member i, teaches in two steps:
 1. The crowd. All groups of an arm share the mean surprise e = sum(y - sum m) / reporters. It moves
    b_j by a Kalman step, of gain k = V_j / (V_j + (misfit r(1 - r) + sum v) / reporters); V_j,
    the ``doubts``, is the variance of b_j, and r the crowd's mean reward. (The mean of v is not
-   divided once more: what is wrong about one member may be wrong about all.) Then
+   divided once more: members chose the arm, and what is wrong about one may be wrong about all.
+   Only an arm's first crowd, where nobody could choose, is a fair sample.) Then
    shift = max(k, 1 - 1 / groups) e is taken out of every prediction: what the groups tell beyond
    it is only how they differ.
 2. The user. Member i sees x = y - sum over the others of (m + shift), with noise of variance
@@ -171,7 +172,10 @@ def _absorb(
         if n > 0.0:
             mean = noise_of((crowd_value[arm] + 0.5) / (n + 1.0), means[arm])
             misfit = surprises[OBSERVED, arm] / surprises[EXPECTED, arm]
-            gain = doubts[arm] / (doubts[arm] + (misfit * mean + crowd_variance[arm]) / n)
+            spread = crowd_variance[arm]
+            if doubts[arm] >= FIRST_DOUBT:  # an arm's first crowd is there by chance
+                spread /= n
+            gain = doubts[arm] / (doubts[arm] + (misfit * mean + spread) / n)
             moved = means[arm] + gain * surprise[arm] / n
             means[arm] = min(max(moved, LEAST_MEAN), 1.0 - LEAST_MEAN)
             doubts[arm] *= 1.0 - gain

@@ -15,7 +15,7 @@ from tests.service.helpers import close, even, report, start, users
 from tests.service.live import Live, learning, serve
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.release import Document
+from shoal.service.aggregator.release import Document, Noise
 from shoal.service.aggregator.witness import Progress
 from shoal.service.audit import RULES
 from shoal.service.campaign import Campaign
@@ -235,6 +235,9 @@ def test_every_broken_rule_is_found(live: Live) -> None:
         "homogeneous": ("99 stated", update(releases).where(one).values(
             document=msgspec.json.encode(msgspec.structs.replace(document(), homogeneous=99))
         )),
+        "noise": ("other noise", update(releases).where(one).values(
+            document=msgspec.json.encode(msgspec.structs.replace(document(), noise=Noise(1.0, 1.0)))
+        )),
         "frozen": ("not the one", update(rounds).where(rounds.c.id == 1).values(plan_hash="0")),
         "groups": ("at least", update(rounds).where(rounds.c.id == 1).values(
             groups=np.arange(60, dtype=np.int32).tobytes()
@@ -243,7 +246,7 @@ def test_every_broken_rule_is_found(live: Live) -> None:
         "order": ("9 follows", update(rounds).where(rounds.c.number == 3).values(number=9)),
     }  # fmt: skip
     checks.run(aggregator, CAMPAIGN)
-    assert [item.fault for item in checks.latest(aggregator, CAMPAIGN)] == [""] * 9
+    assert [item.fault for item in checks.latest(aggregator, CAMPAIGN)] == [""] * len(RULES)
     assert breaks.keys() == RULES.keys()
     for rule, (said, statement) in breaks.items():
         with undone(aggregator.database):
