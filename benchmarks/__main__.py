@@ -8,6 +8,7 @@ from importlib import import_module
 ALL = (
     "paper",
     "regret",
+    "conditions",
     "growth",
     "scaling",
     "speed",

@@ -16,10 +16,7 @@ from scipy import stats
 
 from benchmarks.report import page, table
 from shoal.engines import LocalEngine, Tick
-from shoal.environments import make_environment
-from shoal.instances import clustered, linear, lower_bound, uniform
-from shoal.model import Problem
-from shoal.policies import make_policy
+from shoal.instances import linear, lower_bound, uniform
 from shoal.simulation import simulate
 
 SEED = 987_654_321
@@ -60,18 +57,6 @@ def uniform_6(rng: np.random.Generator) -> Means:
     return uniform(6, 3, rng=rng)
 
 
-def uniform_200(rng: np.random.Generator) -> Means:
-    return uniform(200, 5, rng=rng)
-
-
-def clicks(rng: np.random.Generator) -> Means:
-    return clustered(5_000, 10, rng=rng)
-
-
-def tastes(rng: np.random.Generator) -> Means:
-    return linear(2_000, 10, rng=rng, dimension=3)
-
-
 def theorem_4(rng: np.random.Generator) -> Means:
     return lower_bound("no-clusters", rng=rng, gap=0.2)
 
@@ -94,28 +79,9 @@ ROWS = [
         policies=("shoal", "pooled-thompson", "explore-then-commit")),
     Row("Theorem 4, gap T^(-1/3)", theorem_4_small, 2, 200, "700",
         policies=("shoal", "pooled-thompson", "explore-then-commit")),
-    Row("uniform N=200 K=5 C=4, T=20,000", uniform_200, 4, 8, "", horizon=20_000),
-    Row("the same, participation 0.7", uniform_200, 4, 8, "1.6 times", horizon=20_000,
-        participation=0.7),
-]  # fmt: skip
-
-POPULATIONS = [
-    Row("clustered clicks, N=5,000 K=10 C=20 T=500", clicks, 20, 10, "0.42", horizon=500,
-        policies=("shoal", "pooled-thompson", "best-arm", "thompson")),
-    Row("linear dimension 3, N=2,000 K=10 C=10 T=500", tastes, 10, 10, "0.38", horizon=500,
-        policies=("shoal", "pooled-thompson", "best-arm", "thompson")),
-    Row("clustered clicks, participation 0.7", clicks, 20, 10, "", horizon=500,
-        policies=("shoal", "pooled-thompson", "best-arm"), participation=0.7),
 ]  # fmt: skip
 
 GROWTH = [1_000, 3_162, 10_000, 31_623, 100_000]
-DRIFTS = [
-    0.0,
-    2e-6,
-    8e-6,
-    3e-5,
-]  # one redraw of uniform means in 10,000 rounds is 1/12/10,000
-SETTLED = 200  # the round from which a population's learner must not be worse than the best arm
 
 
 def main(rows: Sequence[Row] = ROWS) -> None:
@@ -126,7 +92,7 @@ def main(rows: Sequence[Row] = ROWS) -> None:
         row, policy = cells[index]
         print(f"done: {policy} on {row.name}: {totals.mean():,.0f}", flush=True)
     lines = [
-        (row.name, policy, _interval(found[index]), row.target if policy == "shoal" else "",
+        (row.name, policy, interval(found[index]), row.target if policy == "shoal" else "",
          len(found[index]))
         for index, (row, policy) in enumerate(cells)
     ]  # fmt: skip
@@ -140,73 +106,9 @@ def main(rows: Sequence[Row] = ROWS) -> None:
         "`shoal tune` chose. Explore-then-commit has a constant set by hand for the row (0.25 at "
         "N=20, 0.1 elsewhere); it was not tuned, so a better one may exist.",
         table(["instances", "policy", "regret", "target", "runs"], lines),
-        "Where not everyone reports, groups that are short of reporters are merged inside their "
-        f"arm before release, as in the service. Participation 0.7 costs {_ratio(rows, found)} "
-        "times what full participation costs.",
         BOUND,
         _growth(),
-        "## Populations: share of random play's regret",
-        _populations(),
-        "## Drift",
-        _drift(),
     )
-
-
-def _ratio(rows: Sequence[Row], found: dict[int, Means]) -> str:
-    """Return the regret with participation 0.7 over that of full participation."""
-    cells = [row for row in rows for _ in row.policies]
-    by_participation = {
-        row.participation: found[index].mean()
-        for index, row in enumerate(cells)
-        if row.make is uniform_200
-    }
-    return f"{by_participation[0.7] / by_participation[1.0]:.2f}"
-
-
-def _populations() -> str:
-    rows, settled = [], []
-    for row in POPULATIONS:
-        number = [other.make for other in POPULATIONS].index(row.make)
-        rng = np.random.default_rng([SEED, 100 + number])
-        worlds = [row.make(rng) for _ in range(row.n_runs)]
-        shares = {policy: np.array([_shares(row, policy, world, SEED + run)
-                                    for run, world in enumerate(worlds)])
-                  for policy in row.policies}  # fmt: skip
-        for policy, found in shares.items():
-            last = found[:, -1]
-            half = stats.t.ppf(0.975, len(last) - 1) * stats.sem(last)
-            target = row.target if policy == "shoal" else ""
-            rows.append((row.name, policy, f"{last.mean():.3f} ± {half:.3f}", target))
-        rounds = np.arange(1, row.horizon + 1)
-        for name, curves in (
-            ("all rounds up to it", {p: shares[p] for p in ("shoal", "best-arm")}),
-            ("that round alone", {p: np.diff(shares[p] * rounds, prepend=0.0)
-                                  for p in ("shoal", "best-arm")}),
-        ):  # fmt: skip
-            above = (curves["shoal"] - curves["best-arm"])[:, SETTLED - 1 :]
-            mean = above.mean(axis=0)
-            where = f"round {SETTLED + int(mean.argmax())}"
-            settled.append((row.name, name, f"{mean.max():+.3f}", where, f"{above.max():+.3f}"))
-    return (
-        table(["instances", "policy", "share", "target"], rows)
-        + "\n\nThe target of 0.42 was set on a draw whose best single arm has 0.53. Draws of the "
-        "same kind differ much, and most are harder: compare with the best single arm of the same "
-        "draws. `thompson` sees every reward.\n\n"
-        f"The largest excess of `shoal`'s share over the best single arm's, from round {SETTLED} "
-        "on (target: at most 0.05), of the mean over runs and of the worst run:\n\n"
-        + table(["instances", "share of", "mean", "at", "worst run"], settled)
-    )
-
-
-def _shares(row: Row, policy: str, means: Means, seed: int) -> Means:
-    """Return the regret up to each round as a share of random play's, (horizon,)."""
-    found = simulate(
-        policy, means, min_group_size=row.min_group_size, horizon=row.horizon, seed=seed,
-        participation=row.participation, n_checkpoints=row.horizon,
-    )  # fmt: skip
-    gaps = means.max(axis=1, keepdims=True) - means
-    shares: Means = found.cumulative_regret / (found.rounds * gaps.mean(axis=1).sum())
-    return shares
 
 
 def _growth() -> str:
@@ -222,46 +124,6 @@ def _growth() -> str:
         f"Measured growth of `shoal`, gap T^(-1/3), 200 runs each at T = "
         f"{', '.join(f'{t:,}' for t in GROWTH)}: {listed}; fitted exponent {exponent:.2f}."
     )
-
-
-def _drift() -> str:
-    """Redraw all means at half time; uniform N=50 K=5 C=4, T = 20,000."""
-    rows = []
-    start = 0.0
-    for drift in DRIFTS:
-        changing = [_segments(seed, drift, n_segments=2) for seed in range(5)]
-        fresh = float(np.mean([first for first, _ in changing]))
-        after = float(np.mean([second for _, second in changing]))
-        steady = float(np.mean([_segments(seed, drift, n_segments=1)[0] for seed in range(5)]))
-        start = start or fresh
-        rows.append((f"{drift:g}", fresh, after, f"{after / start:.1f}", steady))
-    return (
-        "Uniform N=50 K=5 C=4: all means are redrawn after 10,000 of 20,000 rounds; 5 runs. A "
-        "fresh start is the first segment without the option. The last column is what the option "
-        "costs where nothing drifts.\n\n"
-        + table(
-            ["drift", "first 10,000 rounds", "10,000 rounds after the change",
-             "times a fresh start (target 4)", "20,000 rounds without a change"],
-            rows,
-        )
-    )  # fmt: skip
-
-
-def _segments(seed: int, drift: float, *, n_segments: int) -> tuple[float, float]:
-    """Return the regret of each of two segments; with one segment, all of it and 0."""
-    rng = np.random.default_rng([SEED, 7, seed])
-    problem = Problem(50, 5, 4, horizon=20_000)
-    policy = make_policy("shoal", problem, rng=rng, options={"drift": drift})
-    regrets = [0.0, 0.0]
-    for segment in range(n_segments):
-        means = uniform(50, 5, rng=rng)
-        gaps = means.max(axis=1, keepdims=True) - means
-        environment = make_environment("bernoulli", problem, means, rng=rng)
-        for _ in range(20_000 // n_segments):
-            plan = policy.ask()
-            policy.tell(environment.play(plan))
-            regrets[segment] += float(gaps[np.arange(50), plan.arms].sum())
-    return regrets[0], regrets[1]
 
 
 BOUND = """\
@@ -307,6 +169,6 @@ TUNED: dict[tuple[str, str], dict[str, Any]] = {
 }
 
 
-def _interval(totals: Means) -> str:
+def interval(totals: Means) -> str:
     half = stats.t.ppf(0.975, len(totals) - 1) * stats.sem(totals)
     return f"{totals.mean():,.0f} ± {half:,.0f}"

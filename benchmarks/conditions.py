@@ -1,0 +1,186 @@
+"""The flagship under real conditions: large populations, users who do not report, change.
+
+Seeds are the regret benchmark's: nothing was tuned on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy import stats
+
+from benchmarks.regret import SEED, Means, Row, interval
+from benchmarks.report import page, table
+from shoal.engines import LocalEngine, Tick
+from shoal.environments import make_environment
+from shoal.instances import clustered, linear, uniform
+from shoal.model import Problem
+from shoal.policies import make_policy
+from shoal.simulation import simulate
+
+
+def uniform_200(rng: np.random.Generator) -> Means:
+    return uniform(200, 5, rng=rng)
+
+
+def clicks(rng: np.random.Generator) -> Means:
+    return clustered(5_000, 10, rng=rng)
+
+
+def tastes(rng: np.random.Generator) -> Means:
+    return linear(2_000, 10, rng=rng, dimension=3)
+
+
+REPORTING = [
+    Row("uniform N=200 K=5 C=4, T=20,000", uniform_200, 4, 8, "", horizon=20_000),
+    Row("the same, participation 0.7", uniform_200, 4, 8, "1.6 times", horizon=20_000,
+        participation=0.7),
+]  # fmt: skip
+
+POPULATIONS = [
+    Row("clustered clicks, N=5,000 K=10 C=20 T=500", clicks, 20, 10, "0.42", horizon=500,
+        policies=("shoal", "pooled-thompson", "best-arm", "thompson")),
+    Row("linear dimension 3, N=2,000 K=10 C=10 T=500", tastes, 10, 10, "0.38", horizon=500,
+        policies=("shoal", "pooled-thompson", "best-arm", "thompson")),
+    Row("clustered clicks, participation 0.7", clicks, 20, 10, "", horizon=500,
+        policies=("shoal", "pooled-thompson", "best-arm"), participation=0.7),
+]  # fmt: skip
+
+DRIFTS = [
+    0.0,
+    2e-6,
+    8e-6,
+    3e-5,
+]  # one redraw of uniform means in 10,000 rounds is 1/12/10,000
+SETTLED = 200  # the round from which a population's learner must not be worse than the best arm
+
+
+def main() -> None:
+    found = dict(LocalEngine().run(part, range(4)))
+    full, some = found[0], found[1]
+    assert not isinstance(full, str)
+    assert not isinstance(some, str)
+    lines = [
+        (row.name, interval(totals), row.target, len(totals))
+        for row, totals in zip(REPORTING, (full, some), strict=True)
+    ]
+    page(
+        "conditions",
+        "Real conditions",
+        "python -m benchmarks conditions",
+        "## Users who do not report",
+        table(["instances", "regret of `shoal`", "target", "runs"], lines),
+        "Groups that are short of reporters are merged inside their arm before release, as in the "
+        f"service. Participation 0.7 costs {some.mean() / full.mean():.2f} times what full "
+        "participation costs, on the same instances.",
+        "## Populations: share of random play's regret",
+        str(found[2]),
+        "## Drift",
+        str(found[3]),
+    )
+
+
+def part(number: int, tick: Tick) -> Means | str:
+    """Return one part of the page: the regrets of a row, or text."""
+    if number < len(REPORTING):
+        return _reporting(REPORTING[number])
+    texts: list[Callable[[], str]] = [_populations, _drift]
+    return texts[number - len(REPORTING)]()
+
+
+def _reporting(row: Row) -> Means:
+    rng = np.random.default_rng([SEED, 200])
+    means = np.stack([row.make(rng) for _ in range(row.n_runs)])
+    run = simulate(
+        "shoal", means, min_group_size=row.min_group_size, horizon=row.horizon,
+        participation=row.participation, seed=SEED,
+    )  # fmt: skip
+    totals: Means = run.curves[:, -1]
+    return totals
+
+
+def _populations() -> str:
+    rows, settled = [], []
+    for row in POPULATIONS:
+        number = [other.make for other in POPULATIONS].index(row.make)
+        rng = np.random.default_rng([SEED, 100 + number])
+        worlds = [row.make(rng) for _ in range(row.n_runs)]
+        shares = {policy: np.array([_shares(row, policy, world, SEED + run)
+                                    for run, world in enumerate(worlds)])
+                  for policy in row.policies}  # fmt: skip
+        for policy, found in shares.items():
+            last = found[:, -1]
+            half = stats.t.ppf(0.975, len(last) - 1) * stats.sem(last)
+            target = row.target if policy == "shoal" else ""
+            rows.append((row.name, policy, f"{last.mean():.3f} ± {half:.3f}", target))
+        rounds = np.arange(1, row.horizon + 1)
+        for name, curves in (
+            ("all rounds up to it", {p: shares[p] for p in ("shoal", "best-arm")}),
+            ("that round alone", {p: np.diff(shares[p] * rounds, prepend=0.0)
+                                  for p in ("shoal", "best-arm")}),
+        ):  # fmt: skip
+            above = (curves["shoal"] - curves["best-arm"])[:, SETTLED - 1 :]
+            mean = above.mean(axis=0)
+            where = f"round {SETTLED + int(mean.argmax())}"
+            settled.append((row.name, name, f"{mean.max():+.3f}", where, f"{above.max():+.3f}"))
+    return (
+        table(["instances", "policy", "share", "target"], rows)
+        + "\n\nThe target of 0.42 was set on a draw whose best single arm has 0.53. Draws of the "
+        "same kind differ much, and most are harder: compare with the best single arm of the same "
+        "draws. `thompson` sees every reward.\n\n"
+        f"The largest excess of `shoal`'s share over the best single arm's, from round {SETTLED} "
+        "on (target: at most 0.05), of the mean over runs and of the worst run:\n\n"
+        + table(["instances", "share of", "mean", "at", "worst run"], settled)
+    )
+
+
+def _shares(row: Row, policy: str, means: Means, seed: int) -> Means:
+    """Return the regret up to each round as a share of random play's, (horizon,)."""
+    found = simulate(
+        policy, means, min_group_size=row.min_group_size, horizon=row.horizon, seed=seed,
+        participation=row.participation, n_checkpoints=row.horizon,
+    )  # fmt: skip
+    gaps = means.max(axis=1, keepdims=True) - means
+    shares: Means = found.cumulative_regret / (found.rounds * gaps.mean(axis=1).sum())
+    return shares
+
+
+def _drift() -> str:
+    """Redraw all means at half time; uniform N=50 K=5 C=4, T = 20,000."""
+    rows = []
+    start = 0.0
+    for drift in DRIFTS:
+        changing = [_segments(seed, drift, n_segments=2) for seed in range(5)]
+        fresh = float(np.mean([first for first, _ in changing]))
+        after = float(np.mean([second for _, second in changing]))
+        steady = float(np.mean([_segments(seed, drift, n_segments=1)[0] for seed in range(5)]))
+        start = start or fresh
+        rows.append((f"{drift:g}", fresh, after, f"{after / start:.1f}", steady))
+    return (
+        "Uniform N=50 K=5 C=4: all means are redrawn after 10,000 of 20,000 rounds; 5 runs. A "
+        "fresh start is the first segment without the option. The last column is what the option "
+        "costs where nothing drifts.\n\n"
+        + table(
+            ["drift", "first 10,000 rounds", "10,000 rounds after the change",
+             "times a fresh start (target 4)", "20,000 rounds without a change"],
+            rows,
+        )
+    )  # fmt: skip
+
+
+def _segments(seed: int, drift: float, *, n_segments: int) -> tuple[float, float]:
+    """Return the regret of each of two segments; with one segment, all of it and 0."""
+    rng = np.random.default_rng([SEED, 7, seed])
+    problem = Problem(50, 5, 4, horizon=20_000)
+    policy = make_policy("shoal", problem, rng=rng, options={"drift": drift})
+    regrets = [0.0, 0.0]
+    for segment in range(n_segments):
+        means = uniform(50, 5, rng=rng)
+        gaps = means.max(axis=1, keepdims=True) - means
+        environment = make_environment("bernoulli", problem, means, rng=rng)
+        for _ in range(20_000 // n_segments):
+            plan = policy.ask()
+            policy.tell(environment.play(plan))
+            regrets[segment] += float(gaps[np.arange(50), plan.arms].sum())
+    return regrets[0], regrets[1]
