@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from shoal.errors import InvalidInputError
@@ -28,9 +30,9 @@ def test_a_problem_knows_the_users_of_each_shard() -> None:
     ],
 )
 def test_a_bad_problem_is_refused_with_name_rule_and_value(
-    change: dict[str, object], message: str
+    change: dict[str, Any], message: str
 ) -> None:
-    good: dict[str, object] = {"n_users": 10, "n_arms": 3, "min_group_size": 2, "horizon": 5}
+    good: dict[str, Any] = {"n_users": 10, "n_arms": 3, "min_group_size": 2, "horizon": 5}
     with pytest.raises(InvalidInputError) as refusal:
-        Problem(**(good | change))  # type: ignore[arg-type]
+        Problem(**(good | change))
     assert str(refusal.value) == message

@@ -318,7 +318,6 @@ def test_the_files_in_deploy_are_valid(tmp_path: Path) -> None:
     for name, item in services.items():
         assert set(item["networks"]) <= set(compose["networks"]), name
     unit = configparser.ConfigParser(strict=False, interpolation=None)
-    unit.optionxform = str  # type: ignore[assignment, method-assign]
     unit.read(DEPLOY / "shoal.service")
     assert unit["Service"]["ExecStart"].startswith("/opt/shoal/bin/shoal serve")
     assert load_settings({}, file=DEPLOY / "shoal.toml").aggregator.min_group_size_floor == 10

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+from typing import Any
 
 import httpx
 import numpy as np
@@ -13,7 +14,7 @@ from tests.service.live import learning, serve
 
 from shoal.client import AsyncClient, ServiceError
 
-DEFINITION = {
+DEFINITION: dict[str, Any] = {
     "arms": ["red", "green", "blue"], "min_group_size": 4, "seats": 40, "horizon": 400,
     "policy": "explore-then-commit", "options": {"exploration": 0.1},
 }  # fmt: skip
@@ -31,7 +32,7 @@ def test_a_campaign_runs_over_http_and_learns_each_users_best_arm(stores: Stores
             arms = app.assignments("news")
             assert len(arms) == 40
             rewards = {
-                user: float(arms[user] == DEFINITION["arms"][best[i]])  # type: ignore[index]
+                user: float(arms[user] == DEFINITION["arms"][best[i]])
                 for i, user in enumerate(users(40))
             }
             assert app.report("news", number, rewards) == []
