@@ -9,9 +9,9 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from shoal.figures.regret import COLOURS, DASHES
+from shoal.figures.regret import COLOURS, colour_and_dash, label_places
 
-WIDTH, HEIGHT, LABEL_GAP = 330, 300, 0.05
+WIDTH, HEIGHT = 330, 300
 GREY = "#666666"
 
 
@@ -70,12 +70,7 @@ def _over_rounds(answer: Mapping[str, Any]) -> alt.LayerChart:
         }
     )
     names = curves["size"].unique(maintain_order=True).to_list()
-    colour = alt.Color("size:N", legend=None, sort=names).scale(
-        domain=names, range=[COLOURS[i % len(COLOURS)] for i in range(len(names))]
-    )
-    dash = alt.StrokeDash("size:N", legend=None, sort=names).scale(
-        domain=names, range=[DASHES[i % len(DASHES)] for i in range(len(names))]
-    )
+    colour, dash = colour_and_dash("size", names)
     lines = (
         alt.Chart(curves)
         .mark_line(strokeWidth=2)
@@ -86,8 +81,10 @@ def _over_rounds(answer: Mapping[str, Any]) -> alt.LayerChart:
             strokeDash=dash,
         )
     )
+    lowest, highest = curves["reward"].to_numpy().min(), curves["reward"].to_numpy().max()
+    height = max(answer["full_knowledge"], highest) - lowest
     labels = (
-        alt.Chart(_label_places(curves, answer))
+        alt.Chart(label_places(curves, "size", "round", value="reward", height=height))
         .mark_text(align="left", dx=6, fontSize=12)
         .encode(x="round:Q", y="place:Q", text="size:N", color=colour)
     )
@@ -110,14 +107,3 @@ def _rules(answer: Mapping[str, Any]) -> alt.LayerChart:
         x=alt.value(WIDTH), text="name:N"
     )
     return alt.LayerChart(layer=[rules, text])
-
-
-def _label_places(curves: pl.DataFrame, answer: Mapping[str, Any]) -> pl.DataFrame:
-    """Put each label at its line's end, moved up where it would lie on the one below."""
-    ends = curves.group_by("size", maintain_order=True).last().sort("reward")
-    top = max(answer["full_knowledge"], curves.select(pl.col("reward").max()).item())
-    gap = LABEL_GAP * (top - curves.select(pl.col("reward").min()).item())
-    places: list[float] = []
-    for end in ends["reward"]:
-        places.append(max(end, places[-1] + gap) if places else end)
-    return ends.select("size", "round", place=pl.Series(places, dtype=pl.Float64))

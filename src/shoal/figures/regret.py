@@ -59,14 +59,24 @@ def colour_and_dash(column: str, names: list[str]) -> tuple[alt.Color, alt.Strok
     return colour, dash
 
 
-def label_places(curves: pl.DataFrame, column: str, along: str) -> pl.DataFrame:
+def label_places(
+    curves: pl.DataFrame,
+    column: str,
+    along: str,
+    *,
+    value: str = "mean",
+    height: float | None = None,
+) -> pl.DataFrame:
     """Put each line's label at its end, moved up where it would lie on the one below.
 
-    The gap is a share of the figure's height, which reaches up to the highest band.
+    The gap is a share of the figure's ``height``, which by default reaches from 0 up to the
+    highest band.
     """
-    ends = curves.group_by(column, maintain_order=True).last().sort("mean")
-    gap = LABEL_GAP * curves.select(pl.max_horizontal("mean", "high").max()).item()
+    ends = curves.group_by(column, maintain_order=True).last().sort(value)
+    if height is None:
+        height = curves.select(pl.max_horizontal(value, "high").max()).item()
+    gap = LABEL_GAP * height
     places: list[float] = []
-    for end in ends["mean"]:
+    for end in ends[value]:
         places.append(max(end, places[-1] + gap) if places else end)
     return ends.select(column, along, place=pl.Series(places, dtype=pl.Float64))
