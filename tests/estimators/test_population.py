@@ -7,8 +7,8 @@ import pytest
 
 from shoal.estimators.elicitor import FloatArray
 from shoal.estimators.factor_posterior import Prior, infer, room
-from shoal.estimators.population import OBSERVED, PopulationBelief, absorb
-from shoal.estimators.shared_prior import beta_spread, estimate, find_factors, learn_prior
+from shoal.estimators.population import OBSERVED, PopulationBelief, absorb, beta_spread
+from shoal.estimators.shared_prior import estimate, find_factors, learn_prior
 
 
 def random_evidence(rng: np.random.Generator, n_users: int, n_arms: int) -> PopulationBelief:
@@ -60,26 +60,28 @@ def test_evidence_is_the_literal_formula(doubt: float, parts: int) -> None:
     totals = np.array([2.0, 0.0, 0.0])
     predicted = np.array([0.3, 0.4, 0.5, 0.2, 0.35, 0.1, 0.1, 0.3, 0.0], np.float32)
     variances = np.full(9, 0.02, np.float32)
-    variances[4] = 0.9  # more than the total's noise
+    variances[4] = 0.9  # more than means can vary
     absorb(belief, arms, groups, totals, reported, predicted, variances)
 
     e = (2.0 - 0.7 - 0.55) / 4
     spread = (3 * 0.02 + 0.9) / parts
-    gain = doubt / (doubt + (1.5 * 0.5 * 0.5 + spread) / 4)  # misfit 6 / 4, (2 + 0.5) / 5 = 0.5
+    gain = doubt / (doubt + (1.5 * 0.3 * 0.7 + spread) / 4)  # misfit 6 / 4, b = 0.3
     shift = max(gain, 1 - 1 / 2) * e
     assert belief.means == pytest.approx([0.3 + gain * e, 0.3])
     assert belief.doubts == pytest.approx([doubt * (1 - gain), doubt])
     moved = predicted.astype(float) + shift
-    noise = [sum(moved[i] * (1 - moved[i]) for i in pair) for pair in ((0, 1), (3, 4))]
+    r = (0.7 + 0.55) / 4 + gain * e
+    noise = 2 * r * (1 - r)
     gaps = [2.0 - moved[0] - moved[1], 0.0 - moved[3] - moved[4]]
     observed = 6.0 + 2 * (gaps[0] ** 2 + gaps[1] ** 2)
-    expected = 4.0 + sum(noise)
+    expected = 4.0 + 2 * noise
     assert belief.surprises[:, 0] == pytest.approx([observed, expected])
     assert belief.surprises[:, 1] == pytest.approx([6.0, 4.0])
+    most = beta_spread(np.array([r]))[0]
     precision, value = np.zeros((9, 2)), np.zeros((9, 2))
     for user, group in ((0, 0), (1, 0), (3, 1), (4, 1)):
-        q = observed / expected * noise[group]
-        precision[user, 0] = 2 / q if user == 4 else 1 / (q - 0.02)
+        q = observed / expected * noise
+        precision[user, 0] = 1 / (q - (most if user == 4 else 0.02))
         value[user, 0] = precision[user, 0] * (gaps[group] + moved[user])
     np.testing.assert_allclose(belief.precision, precision, rtol=1e-5)
     np.testing.assert_allclose(belief.value, value, rtol=1e-5)
@@ -216,4 +218,41 @@ def test_population_is_learnt_from_totals() -> None:
     learnt = belief.factors @ belief.factors.T
     np.testing.assert_allclose(belief.means, tastes.mean(axis=0), atol=0.03)
     assert np.linalg.norm(learnt - truth) < 0.3 * np.linalg.norm(truth)
-    np.testing.assert_allclose(belief.misfit, 1.0, atol=0.1)
+    # Who is known has less noise than a crowd's r(1 - r): a coin drawn twice is one coin.
+    noise = (tastes * (1 - tastes)).mean(axis=0)
+    crowd = tastes.mean(axis=0) * (1 - tastes.mean(axis=0))
+    assert (belief.misfit > noise / crowd - 0.05).all()
+    assert (belief.misfit < 1.05).all()
+
+
+@pytest.mark.parametrize("size", [1, 2, 10])
+def test_one_round_of_rare_rewards_tells_no_tastes(size: int) -> None:
+    # What differs between users after a round is chance alone: one draw each.
+    rng = np.random.default_rng(size)
+    n_users, n_arms = 3000, 5
+    belief = PopulationBelief(n_users, n_arms, size)
+    groups = (np.arange(n_users) // size).astype(np.int32)
+    arms = (groups % n_arms).astype(np.int32)
+    totals = np.bincount(groups, weights=rng.random(n_users) < 0.02).astype(float)
+    predicted = belief.means[arms].astype(np.float32)
+    variances = np.full(n_users, (belief.hidden + belief.doubts)[0], np.float32)
+    absorb(belief, arms, groups, totals, np.ones(n_users, np.int64), predicted, variances)
+    learn_prior(belief, np.arange(n_users))
+    assert belief.factors.shape == (n_arms, 0)
+    np.testing.assert_allclose(belief.means, 0.02, atol=4 * (0.02 * 0.98 * n_arms / n_users) ** 0.5)
+
+
+def test_rewards_and_their_lack_weigh_the_same() -> None:
+    # Alone in its group, a user learns its own frequency of rewards, whatever their order.
+    belief = PopulationBelief(2, 1, 1)
+    rewards = np.array([[1, 0], [1, 0], [0, 0], [0, 1], [0, 1]], float)
+    groups = np.arange(2, dtype=np.int32)
+    arms, reported = np.zeros(2, np.int32), np.ones(2, np.int64)
+    posterior = room(1, 0)
+    for totals in rewards:
+        predicted, variances = np.zeros((2, 2), np.float32)
+        for user in range(2):
+            infer(belief.prior(), belief.precision[user], belief.value[user], posterior)
+            predicted[user], variances[user] = posterior.means[0], posterior.own[0]
+        absorb(belief, arms, groups, totals, reported, predicted, variances)
+    assert belief.precision[0, 0] == pytest.approx(belief.precision[1, 0], rel=0.25)

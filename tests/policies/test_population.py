@@ -230,10 +230,10 @@ def test_decision_is_the_best_block_of_the_literal_formula() -> None:
         best = able[int(m[able].argmax())]
         values: dict[int, float] = {}
         for arm in able:
-            x = np.clip(m[arm], 0.2 * prior.means[arm], 1 - 0.2 * (1 - prior.means[arm]))
+            b = prior.means[arm]
             for block in BLOCKS * left:
                 deviation = np.abs(s[:, arm] - s[best, arm])
-                deviation = deviation / math.sqrt(s[arm, arm] + 8.0 * x * (1 - x) / block)
+                deviation = deviation / math.sqrt(s[arm, arm] + 8.0 * b * (1 - b) / block)
                 gains = [excess(m[best] - m[o], deviation[o]) for o in able if o != best]
                 worth = (left - block) * max(gains, default=0.0) - block * (m[best] - m[arm])
                 values[arm] = max(values.get(arm, -math.inf), worth)
@@ -316,9 +316,16 @@ def test_groups_have_the_size_that_makes_most_totals_once_merged(least: int, sha
 
 
 def test_it_learns_from_merged_groups_nearly_as_well_as_from_full_reports() -> None:
-    means = np.random.default_rng(6).random((400, 3))
-    full, some = (share(means, 10, 300, participation=p) for p in (1.0, 0.6))
-    assert some < 1.5 * full
+    # Six in ten report. Single draws cost from 1.3 to 1.7 times what full reports cost.
+    worlds = np.random.default_rng(6).random((4, 400, 3))
+    full, some = (sum(share(m, 10, 300, participation=p) for m in worlds) for p in (1.0, 0.6))
+    assert some < 1.7 * full
+
+
+def test_smaller_groups_are_worth_more_where_rewards_are_rare() -> None:
+    means = clustered(1500, 6, rng=np.random.default_rng(8), rate=0.03)
+    shares = [share(means, size, 300) for size in (1, 5, 25)]
+    assert shares == sorted(shares)
 
 
 def test_expected_best_is_that_of_simulated_users() -> None:

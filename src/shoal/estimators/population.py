@@ -11,15 +11,16 @@ A released total y of arm j over the reporters G, with m_i and v_i the mean and 
 of member i, teaches in two steps:
 
 1. The crowd. All groups of an arm share the mean surprise e = sum(y - sum m) / reporters. It moves
-   b_j by a Kalman step, of gain k = V_j / (V_j + (misfit r(1 - r) + sum v) / reporters); V_j,
-   the ``doubts``, is the variance of b_j, and r the crowd's mean reward. (The mean of v is not
-   divided once more: members chose the arm, and what is wrong about one may be wrong about all.
-   Only an arm's first crowd, where nobody could choose, is a fair sample.) Then
-   shift = max(k, 1 - 1 / groups) e is taken out of every prediction: what the groups tell beyond
-   it is only how they differ.
+   b_j by a Kalman step, of gain k = V_j / (V_j + (misfit b(1 - b) + sum v) / reporters); V_j,
+   the ``doubts``, is the variance of b_j. (The mean of v is not divided once more: members chose
+   the arm, and what is wrong about one may be wrong about all. Only an arm's first crowd, where
+   nobody could choose, is a fair sample.) Then shift = max(k, 1 - 1 / groups) e is taken out of
+   every prediction: what the groups tell beyond it is only how they differ.
 2. The user. Member i sees x = y - sum over the others of (m + shift), with noise of variance
-   q = misfit sum m(1 - m), less its own v_i: L_ij += w and h_ij += w x for w = 1 / (q - v_i),
-   or 2 / q if that is less.
+   q = misfit |G| r(1 - r), less its own v_i: L_ij += w and h_ij += w x for w = 1 / (q - v_i). Here
+   r, the mean of m + k e over the crowd, is the same for all its members: were the noise reckoned
+   from each one's own m, rewards would weigh less than the lack of them, as they raise m. And v_i
+   counts no more than means like Beta(1, .) around r can vary, nor than q / 2.
 
 The ``misfit`` of an arm is the ratio of squared surprises to those expected, learnt on the way, so
 that rewards of any variance are believed as much as they deserve.
@@ -40,7 +41,6 @@ FIRST_MEAN = 0.3  # most rewards are rather rare
 FIRST_DOUBT = 0.1  # about the variance of a uniform mean, and a little more
 TRUST = 2.0  # totals of least size that the noise model is worth before the first
 LEAST_MEAN = 1e-4  # the population's means stay this far from 0 and 1
-INSIDE = 0.2  # of the way from 0 or 1 to b: where m lies beyond, its m(1 - m) is not believed
 OBSERVED, EXPECTED = range(2)
 
 
@@ -73,7 +73,7 @@ class PopulationBelief(Stateful):
 
     @property
     def misfit(self) -> FloatArray:
-        """By how much the noise on each arm exceeds m(1 - m), (n_arms,)."""
+        """By how much the noise on each arm exceeds r(1 - r), (n_arms,)."""
         ratio: FloatArray = self.surprises[OBSERVED] / self.surprises[EXPECTED]
         return ratio
 
@@ -98,10 +98,15 @@ def _fade(precision: SmallFloats, value: SmallFloats, drift: float) -> None:
 
 
 @njit(cache=True)
-def noise_of(mean: float, centre: float) -> float:
-    """Return m(1 - m), with m kept ``INSIDE``: a few unlucky zeros are not seen without noise."""
-    inside = min(max(mean, INSIDE * centre), 1.0 - INSIDE * (1.0 - centre))
-    return inside * (1.0 - inside)
+def beta_spread(means: FloatArray) -> FloatArray:
+    """Return the variance of Beta(1, .) with these means, or mirrored: 1/12 at 1/2.
+
+    >>> beta_spread(np.array([0.5, 1 / 13])).round(5)
+    array([0.08333, 0.00507])
+    """
+    low = np.minimum(means, 1 - means)
+    variance: FloatArray = low**2 * (1 - low) / (1 + low)
+    return variance
 
 
 def absorb(
@@ -147,17 +152,17 @@ def _absorb(
 ) -> None:
     n_groups, n_arms = len(totals), len(means)
     gaps = totals.copy()  # total - sum of the members' means, later with the shift
-    noise = np.zeros(n_groups)
     sizes = np.zeros(n_groups)
     arm_of = np.zeros(n_groups, np.int64)
-    crowd_value, crowd_variance = np.zeros(n_arms), np.zeros(n_arms)
+    expected, doubted = np.zeros(n_arms), np.zeros(n_arms)  # sums of the crowd's m and v
     for user in range(len(arms)):
         if counted[user]:
             group, arm = groups[user], arms[user]
             arm_of[group] = arm
             gaps[group] -= predicted[user]
             sizes[group] += 1.0
-            crowd_variance[arm] += variances[user]
+            expected[arm] += predicted[user]
+            doubted[arm] += variances[user]
     n_seen, n_reports, surprise = np.zeros(n_arms), np.zeros(n_arms), np.zeros(n_arms)
     for group in range(n_groups):
         if sizes[group] > 0.0:
@@ -165,25 +170,21 @@ def _absorb(
             n_seen[arm] += 1.0
             n_reports[arm] += sizes[group]
             surprise[arm] += gaps[group]
-            crowd_value[arm] += totals[group]
-    shifts = np.zeros(n_arms)
+    shifts, crowd = np.zeros(n_arms), np.full(n_arms, 0.5)
     for arm in range(n_arms):
         n = n_reports[arm]
         if n > 0.0:
-            mean = noise_of((crowd_value[arm] + 0.5) / (n + 1.0), means[arm])
             misfit = surprises[OBSERVED, arm] / surprises[EXPECTED, arm]
-            spread = crowd_variance[arm]
+            spread = doubted[arm]
             if doubts[arm] >= FIRST_DOUBT:  # an arm's first crowd is there by chance
                 spread /= n
-            gain = doubts[arm] / (doubts[arm] + (misfit * mean + spread) / n)
-            moved = means[arm] + gain * surprise[arm] / n
-            means[arm] = min(max(moved, LEAST_MEAN), 1.0 - LEAST_MEAN)
+            noise = misfit * means[arm] * (1.0 - means[arm])
+            gain = doubts[arm] / (doubts[arm] + (noise + spread) / n)
+            means[arm] = _inside(means[arm] + gain * surprise[arm] / n)
             doubts[arm] *= 1.0 - gain
+            crowd[arm] = _inside((expected[arm] + gain * surprise[arm]) / n)
             shifts[arm] = max(gain, 1.0 - 1.0 / n_seen[arm]) * surprise[arm] / n
-    for user in range(len(arms)):
-        if counted[user]:
-            arm = arms[user]
-            noise[groups[user]] += noise_of(predicted[user] + shifts[arm], means[arm])
+    noises, spreads = crowd * (1.0 - crowd), beta_spread(crowd)
     for group in range(n_groups):
         if sizes[group] > 0.0:
             arm = arm_of[group]
@@ -191,11 +192,17 @@ def _absorb(
             n = n_seen[arm]
             if n > 1.0:  # the shift, fitted to n groups, hides one n-th of their squares
                 surprises[OBSERVED, arm] += gaps[group] ** 2 * n / (n - 1.0)
-                surprises[EXPECTED, arm] += noise[group]
+                surprises[EXPECTED, arm] += sizes[group] * noises[arm]
     for user in range(len(arms)):
         if counted[user]:
             group, arm = groups[user], arms[user]
-            scaled = noise[group] * surprises[OBSERVED, arm] / surprises[EXPECTED, arm]
-            weight = 1.0 / max(scaled - variances[user], 0.5 * scaled)
+            misfit = surprises[OBSERVED, arm] / surprises[EXPECTED, arm]
+            noise = misfit * sizes[group] * noises[arm]
+            weight = 1.0 / (noise - min(variances[user], spreads[arm], 0.5 * noise))
             precision[user, arm] += weight
             value[user, arm] += weight * (gaps[group] + predicted[user] + shifts[arm])
+
+
+@njit(cache=True)
+def _inside(mean: float) -> float:
+    return min(max(mean, LEAST_MEAN), 1.0 - LEAST_MEAN)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from shoal.estimators.elicitor import FloatArray
 from shoal.estimators.factor_posterior import Prior, SmallFloats, infer, room
-from shoal.estimators.population import PopulationBelief
+from shoal.estimators.population import PopulationBelief, beta_spread
 
 MOST_USERS = 5000  # more would tell the prior little and take long
 MOST_TERMS = 50_000_000  # of the information's sums; beyond, only some users are summed
@@ -50,17 +50,6 @@ def learn_prior(belief: PopulationBelief, users: NDArray[np.int64]) -> None:
     limit = np.minimum(1.0, UNIFORM * means * (1 - means) / loaded)
     belief.factors = np.ascontiguousarray(factors * np.sqrt(limit)[:, None])
     belief.hidden = 1 / (1 / spread + scale**2 / np.sqrt(n_arms))
-
-
-def beta_spread(means: FloatArray) -> FloatArray:
-    """Return the variance of Beta(1, .) with these means, or mirrored: 1/12 at 1/2.
-
-    >>> beta_spread(np.array([0.5, 1 / 13])).round(5)
-    array([0.08333, 0.00507])
-    """
-    low = np.minimum(means, 1 - means)
-    variance: FloatArray = low**2 * (1 - low) / (1 + low)
-    return variance
 
 
 def estimate(belief: PopulationBelief, users: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:

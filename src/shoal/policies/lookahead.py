@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from shoal.estimators.elicitor import FloatArray, IntArray
 from shoal.estimators.factor_posterior import Posterior, Prior, SmallFloats, infer, room
-from shoal.estimators.population import noise_of
 from shoal.policies.crowds import draw
 
 BLOCKS = np.array([0.03, 0.1, 0.3])  # lengths looked at, as shares of the rounds left
@@ -59,7 +58,7 @@ def decide(
     turns, panel
         Users whose number in [0, 1) is below ``panel`` play a random arm, each round anew.
     noise
-        By how much a total is noisier than one reward's m(1 - m), (n_arms,).
+        By how much a total is noisier than one reward's b(1 - b), (n_arms,).
     phase, every
         Others decide in one of ``every`` rounds, or if they may not play their arm any more. A
         user who may play nothing gets the arm -1.
@@ -132,7 +131,7 @@ def _look_ahead(
         if not able[arm]:
             continue
         gap = means[favourite] - means[arm]
-        total_noise = noise[arm] * noise_of(means[arm], prior.means[arm])
+        total_noise = noise[arm] * prior.means[arm] * (1.0 - prior.means[arm])
         for share in BLOCKS:
             block = max(share * left, 1.0)
             if block > left:
