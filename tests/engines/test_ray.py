@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -162,10 +163,27 @@ def test_an_unreachable_cluster_is_refused_with_what_to_check(
     ray.shutdown()
     monkeypatch.setattr("shoal.engines.cluster.PATIENCE", 2.0)
     monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)
-    with pytest.raises(ShoalError, match="must answer within 2 s; got no answer") as refusal:
-        list(RayEngine(address="127.0.0.1:1").run(square, [1]))
+    with socket.create_server(("127.0.0.1", 0)) as deaf:  # takes connections, and is no cluster
+        address = f"127.0.0.1:{deaf.getsockname()[1]}"
+        with pytest.raises(ShoalError, match="must answer within 2 s; got no answer") as refusal:
+            list(RayEngine(address=address).run(square, [1]))
     for word in ("address", "token", "firewall", "version"):
         assert word in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [("127.0.0.1:1", "Connection refused"), ("nowhere.invalid:1", "[Nn]ame")],
+)
+def test_nobody_at_the_address_is_noticed_before_anything_is_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, address: str, problem: str
+) -> None:
+    ray.shutdown()
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)
+    grid = Configuration(policies=("random",), horizon=(10,), runs=1)
+    with pytest.raises(ShoalError, match=f"must answer within 10 s; got no answer: .*{problem}"):
+        sweep(grid, tmp_path / "sweep", engine=RayEngine(address=address))
+    assert not (tmp_path / "sweep").exists()
 
 
 def test_joining_without_a_token_says_where_it_must_be(

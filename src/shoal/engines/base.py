@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
+from time import monotonic
 from typing import Generic, Protocol, TypeVar
 
 from shoal.errors import LostTaskError
@@ -16,6 +17,9 @@ Result = TypeVar("Result")
 
 MOST_DEATHS = 3
 """A task that has killed this many workers is given up."""
+
+SECONDS_BETWEEN_TICKS = 0.2
+"""More often nobody looks, and a worker's word costs the others time."""
 
 
 class Engine(Protocol):
@@ -74,3 +78,26 @@ class Losses(Generic[Result]):
     def forget(self, index: int) -> None:
         """Count no longer what a task has killed: it got on since."""
         del self._deaths[index]
+
+
+class Ticks:
+    """Gather a task's ticks in its worker, and pass them on only now and then."""
+
+    def __init__(self, tell: Tick) -> None:
+        self._tell = tell
+        self._last = monotonic()
+        self._waiting = 0
+        self.total = 0
+
+    def __call__(self, done: int) -> None:
+        """Count work that is done."""
+        self.total += done
+        self._waiting += done
+        if monotonic() - self._last >= SECONDS_BETWEEN_TICKS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Pass on what was held back."""
+        if self._waiting:
+            self._tell(self._waiting)
+        self._waiting, self._last = 0, monotonic()

@@ -12,6 +12,7 @@ import logging
 import os
 import re
 import secrets
+import socket
 import subprocess
 import sys
 from importlib import import_module
@@ -24,7 +25,10 @@ from typing import Any
 from shoal.errors import InvalidInputError, ShoalError
 
 PATIENCE = 10.0
-"""Seconds that a cluster has to answer."""
+"""Seconds that a cluster has to answer, once Ray is loaded."""
+
+KNOCK = 4.0
+"""Seconds that its address has to take a connection."""
 
 REFUSED = "InvalidAuthToken"
 
@@ -35,6 +39,7 @@ QUIET = {
 
 _JOIN = """
 import sys, ray
+print("joining", file=sys.stderr, flush=True)
 ray.init(address=sys.argv[1], log_to_driver=False, configure_logging=False)
 """
 
@@ -55,10 +60,14 @@ def connect(*, address: str | None = None, n_workers: int | None = None) -> None
     if address is None and not _has_token():
         os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
 
+    loaded = sys.modules.get("ray")
+    if loaded and loaded.is_initialized():
+        return
+    if address is not None:
+        _check_reachable(address)
+
     import ray
 
-    if ray.is_initialized():
-        return
     # Ray reads mode and token when it is imported, which may be long ago.
     core: Any = import_module("ray._raylet")
     core.Config.initialize("")
@@ -77,7 +86,6 @@ def connect(*, address: str | None = None, n_workers: int | None = None) -> None
             configure_logging=False,
         )
         return
-    _check_reachable(address)
     ray.init(address=address, log_to_driver=False, configure_logging=False)
 
 
@@ -112,13 +120,39 @@ def _has_token() -> bool:
 
 
 def _check_reachable(address: str) -> None:
-    """Join from a process that can be ended: Ray itself tries for minutes, deaf to Ctrl-C."""
+    """Find out whether the cluster answers, before Ray is loaded, which takes its time."""
     if not _has_token():
         raise ShoalError(
             f"the token of the Ray cluster at {address} must be in RAY_AUTH_TOKEN, in the file "
             "that RAY_AUTH_TOKEN_PATH names, or in ~/.ray/auth_token; got none. On the cluster, "
             "`ray get-auth-token` prints it."
         )
+    problem = _knock(address) or _join(address)
+    if problem:
+        raise ShoalError(
+            f"the Ray cluster at {address} must answer within {PATIENCE:.0f} s; got {problem}. "
+            "Check the address (`ray status` on the cluster), that this machine is one of its "
+            "nodes (`ray start --address=...`), the token (`ray get-auth-token`), the firewall, "
+            "and that Ray and Python have the same versions on all nodes."
+        )
+
+
+def _knock(address: str) -> str:
+    """Return why nobody takes a connection at this address, or nothing."""
+    host, _, port = address.rpartition(":")
+    if not host:  # "auto"
+        return ""
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), KNOCK).close()
+    except TimeoutError:
+        return "no answer"
+    except (OSError, OverflowError) as error:
+        return f"no answer: {error}"
+    return ""
+
+
+def _join(address: str) -> str:
+    """Join from a process that can be ended: Ray itself tries for minutes, deaf to Ctrl-C."""
     said = ""
     with subprocess.Popen(
         [sys.executable, "-c", _JOIN, address],
@@ -127,20 +161,15 @@ def _check_reachable(address: str) -> None:
         text=True,
     ) as child:
         enough = Timer(PATIENCE, child.kill)
-        enough.start()
         for line in child.stderr or ():
+            if line == "joining\n":
+                enough.start()
+                continue
             said += line
             if REFUSED in line:
                 child.kill()
         enough.cancel()
-    if child.returncode == 0:
-        return
-    raise ShoalError(
-        f"the Ray cluster at {address} must answer within {PATIENCE:.0f} s; got "
-        f"{_reason(said)}. Check the address (`ray status` on the cluster), that this machine is "
-        "one of its nodes (`ray start --address=...`), the token (`ray get-auth-token`), the "
-        "firewall, and that Ray and Python have the same versions on all nodes."
-    )
+    return _reason(said) if child.returncode else ""
 
 
 def _reason(said: str) -> str:

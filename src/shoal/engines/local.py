@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection, wait
 from threading import Thread
 from typing import Any
 
-from shoal.engines.base import MOST_DEATHS, Losses, Result, Task, Tick
+from shoal.engines.base import MOST_DEATHS, Losses, Result, Task, Tick, Ticks
 from shoal.errors import LostTaskError, ShoalError
 from shoal.model.numbers import whole_number
 
@@ -79,9 +79,9 @@ class _Worker:
             self.pipe.send(task)
 
     def end(self) -> None:
+        """Kill it: an idle worker has nothing to save, and takes long to end by itself."""
         self.pipe.close()
-        if self.index is not None or not self.started:
-            self.process.kill()
+        self.process.kill()
         self.process.join()
 
 
@@ -162,12 +162,14 @@ def _serve(pipe: Connection, work: Callable[[Task, Tick], Result]) -> None:
         pipe.send(("ready", None))
         while True:
             task = pipe.recv()
+            ticks = Ticks(lambda done: pipe.send(("tick", done)))
             try:
-                answer: tuple[str, Any] = "done", work(task, lambda done: pipe.send(("tick", done)))
+                answer: tuple[str, Any] = "done", work(task, ticks)
             except Exception as error:
                 if not isinstance(error, ShoalError):
                     error.add_note(f"In a worker:\n{traceback.format_exc()}")
                 answer = "error", error
+            ticks.flush()
             _send(pipe, answer)
 
 

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from shoal.engines.actors import run_in_actors
-from shoal.engines.base import Losses, Result, Task, Tick
+from shoal.engines.base import SECONDS_BETWEEN_TICKS, Losses, Result, Task, Tick, Ticks
 from shoal.engines.cluster import check_address, check_version, connect
 from shoal.engines.steps import Steps
 from shoal.errors import LostTaskError, ShoalError
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 Key = tuple[int, int]  # a task and which try at it this is
 
-SECONDS_BETWEEN_TICKS = 0.25
 TASKS_PER_CORE = 4
 """Tasks handed to Ray ahead of time, so that no core waits for the next one."""
 
@@ -136,17 +135,8 @@ def _work(
 ) -> tuple[Result, int]:
     """Do a task on a node of the cluster; return its result and its ticks."""
     check_version(expected)
-    ticked = told = 0
-    last = monotonic()
-
-    def tick(done: int) -> None:
-        nonlocal ticked, told, last
-        ticked += done
-        if board is not None and monotonic() - last >= SECONDS_BETWEEN_TICKS:
-            board.add.remote(key, ticked - told)
-            told, last = ticked, monotonic()
-
-    return work(task, tick), ticked
+    ticks = Ticks(lambda done: None if board is None else board.add.remote(key, done))
+    return work(task, ticks), ticks.total
 
 
 class _Notes:

@@ -69,13 +69,16 @@ def sweep(
             raise InvalidInputError(
                 f"new must be left out: {str(out)!r} was begun with this configuration."
             )
+    cells, engine = cells_of(configuration), engine or LocalEngine()
+    if not folder.done().issuperset(cell.name for cell in cells):
+        engine.capacity()  # a cluster that can't be joined leaves no folder behind
     with folder.lock():
         if folder.exists:
             _check_same(folder, content)
         else:
             folder.write_configuration(content)
         try:
-            return _fill(folder, source, cells_of(configuration), engine, progress)
+            return _fill(folder, source, cells, engine, progress)
         finally:
             folder.forget_progress()
 
@@ -93,7 +96,7 @@ def _fill(
     folder: SweepFolder,
     source: SweepFolder | None,
     cells: list[NamedCell],
-    engine: Engine | None,
+    engine: Engine,
     progress: Callable[[str, int, int], None] | None,
 ) -> Outcome:
     there = folder.done()
@@ -102,7 +105,6 @@ def _fill(
     if source:
         missing = [cell for cell in missing if not folder.take_over(cell.name, source)]
     taken = len(cells) - before - len(missing)
-    engine = engine or LocalEngine()
     notes = _Notes(folder, cells, missing, engine.capacity() if missing else 0, progress)
     done = failed = 0
 
