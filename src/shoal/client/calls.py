@@ -127,7 +127,7 @@ def parse(call: Call[T], response: httpx.Response) -> T:
 
 def put_campaign(name: str, definition: Mapping[str, Any]) -> Call[dict[str, Any]]:
     """Create a campaign."""
-    return Call("PUT", _campaign(name), _json, msgspec.json.encode(definition))
+    return Call("PUT", _campaign(name), _json, _encode(definition))
 
 
 def campaign(name: str) -> Call[dict[str, Any]]:
@@ -144,7 +144,7 @@ def move(
     name: str, join: Sequence[str], leave: Sequence[str], *, erase: bool = False
 ) -> Call[dict[str, Any]]:
     """Enrol and withdraw users."""
-    body = msgspec.json.encode({"join": join, "leave": leave, "erase": erase})
+    body = _encode({"join": join, "leave": leave, "erase": erase})
     return Call("POST", f"{_campaign(name)}/users", _json, body)
 
 
@@ -194,7 +194,7 @@ def page(name: str, number: int | None, after: int, limit: int) -> Call[Page]:
 
 def report(name: str, number: int, rewards: Sequence[tuple[str, float]]) -> Call[list[Refused]]:
     """Report one batch."""
-    body = msgspec.json.encode({"reports": [{"user": u, "reward": r} for u, r in rewards]})
+    body = _encode({"reports": [{"user": u, "reward": r} for u, r in rewards]})
 
     def read(response: httpx.Response) -> list[Refused]:
         found = msgspec.json.decode(response.content, type=Refusals)
@@ -208,7 +208,7 @@ def report(name: str, number: int, rewards: Sequence[tuple[str, float]]) -> Call
 
 def token(name: str, role: str) -> Call[str]:
     """Make a token."""
-    body = msgspec.json.encode({"role": role})
+    body = _encode({"role": role})
     return Call("PUT", f"/v1/tokens/{quote(name, safe='')}", lambda r: str(_json(r)["token"]), body)
 
 
@@ -219,7 +219,7 @@ def revoke(name: str) -> Call[None]:
 
 def sync(progress: Mapping[str, Mapping[str, int]], wait: float) -> Call[list[Work]]:
     """Tell how far the learner is, and wait for work."""
-    body = msgspec.json.encode({"campaigns": progress, "wait": wait})
+    body = _encode({"campaigns": progress, "wait": wait})
     return Call("POST", "/v1/learner/sync", lambda r: _as(Works)(r).work, body, seconds=wait)
 
 
@@ -254,7 +254,7 @@ def estimates(
     name: str, number: int, means: Sequence[float | None], half_widths: Sequence[float | None]
 ) -> Call[None]:
     """Tell what is believed of the arms before a round."""
-    body = msgspec.json.encode({"means": means, "half_widths": half_widths})
+    body = _encode({"means": means, "half_widths": half_widths})
     return Call("PUT", f"{_round(name, number)}/estimates", lambda r: None, body)
 
 
@@ -270,6 +270,19 @@ def batches(
         raise InvalidInputError(f"batch_size must be between 1 and {MOST_REPORTS}; got {size}.")
     items = list(rewards.items() if isinstance(rewards, Mapping) else rewards)
     return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def _encode(content: object) -> bytes:
+    return msgspec.json.encode(content, enc_hook=_plain)
+
+
+def _plain(value: object) -> object:
+    """Return a number of NumPy's as Python's own; rewards often come as such."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise InvalidInputError(
+        f"what is sent must be numbers, text and lists; got {type(value).__name__}."
+    )
 
 
 def _campaign(name: str) -> str:

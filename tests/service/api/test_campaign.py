@@ -12,7 +12,8 @@ from tests.service.conftest import Stores
 from tests.service.helpers import users
 from tests.service.live import learning, serve
 
-from shoal.client import AsyncClient, ServiceError
+from shoal.client import AsyncClient, ServiceError, calls
+from shoal.errors import InvalidInputError
 
 DEFINITION: dict[str, Any] = {
     "arms": ["red", "green", "blue"], "min_group_size": 4, "seats": 40, "horizon": 400,
@@ -186,3 +187,15 @@ def test_a_client_gives_up_in_time_and_says_so() -> None:
         with pytest.raises(ServiceError, match="can't be reached: ConnectError") as caught:
             client.campaigns()
         assert caught.value.name == "unreachable"
+
+
+@pytest.mark.parametrize("reward", [np.float32(0.5), np.float64(0.5), 0.5])
+def test_rewards_may_be_numbers_of_numpy(reward: float) -> None:
+    assert calls.report("news", 1, [("ann", reward)]).content == (
+        b'{"reports":[{"user":"ann","reward":0.5}]}'
+    )
+
+
+def test_what_can_not_be_sent_is_refused_by_name() -> None:
+    with pytest.raises(InvalidInputError, match="must be numbers, text and lists; got object"):
+        calls.put_campaign("news", {"arms": object()})
