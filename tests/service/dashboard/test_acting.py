@@ -34,8 +34,8 @@ def operator(live: Live) -> Iterator[Visitor]:
 
 
 def test_a_campaign_is_made_from_the_form(live: Live, operator: Visitor) -> None:
-    schedule = {"open_every_hours": "24", "close_after_hours": "6.5"}
-    answer = operator.send("/new-campaign", **FORM, **schedule)
+    more = {"open_every_hours": "24", "close_after_hours": "6.5", "epsilon": "0.5"}
+    answer = operator.send("/new-campaign", **FORM, **more)
     assert answer.headers["location"] == "/campaigns/push?done=created"
     made = live.aggregator.directory.campaign("push")
     assert made.arms == ["morning", "noon", "evening"]
@@ -43,6 +43,8 @@ def test_a_campaign_is_made_from_the_form(live: Live, operator: Visitor) -> None
     assert made.options == {"drift": 0.001}
     assert made.schedule is not None
     assert made.schedule.close_after_hours == 6.5
+    assert made.noise is not None
+    assert made.noise.epsilon == 0.5
     assert "Nothing has been released yet" in operator.http.get("/campaigns/push").text
 
 
@@ -64,6 +66,8 @@ def test_a_campaign_is_made_from_the_form(live: Live, operator: Visitor) -> None
         ("policy", "ucb", "must be anonymous"),
         ("options", "speed = 3", "must be a known name"),
         ("close_after_hours", "5", "is needed"),
+        ("epsilon", "none", "must be a number"),
+        ("epsilon", "0", "must be at least 0.001"),
         ("sure", "", "must be ticked"),
     ],
 )

@@ -11,20 +11,21 @@ from pydantic import ValidationError
 
 from shoal.errors import ShoalError
 from shoal.policies import POLICIES
+from shoal.service.aggregator.noise import need_noise
 from shoal.service.campaign import NAME, Campaign
 
 SCHEDULE = ("open_every_hours", "close_after_hours", "close_when_all_reported")
 NUMBERS = ("arm_slots", "min_group_size", "seats", "colluders", "reward_steps", "horizon", "seed")
-MORE = ("arm_slots", "colluders", "reward_steps", "seed", "options", *SCHEDULE)
+MORE = ("arm_slots", "epsilon", "colluders", "reward_steps", "seed", "options", *SCHEDULE)
 """Fields that most campaigns leave as they are."""
 CHOICES = sorted(
     (name for name, entry in POLICIES.items() if entry.anonymous and not entry.hindsight),
     key=lambda name: (name != "shoal", name),
 )
 DEFAULTS: dict[str, str] = {
-    "name": "", "arms": "", "arm_slots": "", "min_group_size": "20", "seats": "", "colluders": "0",
-    "reward_steps": "1000", "horizon": "", "policy": "shoal", "options": "", "seed": "0",
-    "open_every_hours": "", "close_after_hours": "", "close_when_all_reported": "",
+    "name": "", "arms": "", "arm_slots": "", "min_group_size": "20", "seats": "", "epsilon": "",
+    "colluders": "0", "reward_steps": "1000", "horizon": "", "policy": "shoal", "options": "",
+    "seed": "0", "open_every_hours": "", "close_after_hours": "", "close_when_all_reported": "",
 }  # fmt: skip
 
 Errors = dict[str, str]  # by field; "" for the whole
@@ -63,10 +64,12 @@ def read(form: Callable[[str], str], *, floor: int, taken: Callable[[str], bool]
 
 
 def try_policy(draft: Draft) -> Errors:
-    """Return what the policy says about a campaign that is right by itself."""
+    """Return what policy and noise need beyond a campaign that is right by itself."""
     if draft.errors or draft.campaign is None:
         return draft.errors
     try:
+        if draft.campaign.noise:
+            need_noise()
         draft.campaign.make_policy()
     except ShoalError as error:
         return {"": str(error)}
@@ -84,6 +87,8 @@ def definition(given: Mapping[str, str]) -> dict[str, Any]:
     for line in filter(None, map(str.strip, given["options"].splitlines())):
         option, _, value = line.partition("=")
         made["options"][option.strip()] = _number(value.strip())
+    if given["epsilon"]:
+        made["noise"] = {"epsilon": _number(given["epsilon"])}
     if any(given[field] for field in SCHEDULE):
         made["schedule"] = {field: _number(given[field]) for field in SCHEDULE[:2] if given[field]}
         made["schedule"]["close_when_all_reported"] = bool(given[SCHEDULE[2]])
