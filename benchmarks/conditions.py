@@ -6,6 +6,7 @@ Seeds are the regret benchmark's: nothing was tuned on them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from scipy import stats
@@ -18,6 +19,7 @@ from shoal.instances import clustered, linear, uniform
 from shoal.model import Problem
 from shoal.model.merging import merge_short
 from shoal.policies import make_policy
+from shoal.policies.population import Population
 from shoal.simulation import simulate
 
 
@@ -33,6 +35,8 @@ def tastes(rng: np.random.Generator) -> Means:
     return linear(2_000, 10, rng=rng, dimension=3)
 
 
+TOLD = "shoal, told the population"
+
 REPORTING = [
     Row("uniform N=200 K=5 C=4, T=20,000", uniform_200, 4, 20, "", horizon=20_000),
     Row("the same, participation 0.7", uniform_200, 4, 20, "1.6 times", horizon=20_000,
@@ -41,9 +45,9 @@ REPORTING = [
 
 POPULATIONS = [
     Row("clustered clicks, N=5,000 K=10 C=20 T=500", clicks, 20, 10, "0.42", horizon=500,
-        policies=("shoal", "pooled-thompson", "best-arm", "thompson")),
+        policies=("shoal", TOLD, "pooled-thompson", "best-arm", "thompson")),
     Row("linear dimension 3, N=2,000 K=10 C=10 T=500", tastes, 10, 10, "0.38", horizon=500,
-        policies=("shoal", "pooled-thompson", "best-arm", "thompson")),
+        policies=("shoal", TOLD, "pooled-thompson", "best-arm", "thompson")),
     Row("clustered clicks, participation 0.7", clicks, 20, 10, "", horizon=500,
         policies=("shoal", "pooled-thompson", "best-arm"), participation=0.7),
 ]  # fmt: skip
@@ -154,7 +158,9 @@ def _populations() -> str:
         table(["instances", "policy", "share", "target"], rows)
         + "\n\nThe target of 0.42 was set on a draw whose best single arm has 0.53. Draws of the "
         "same kind differ much, and most are harder: compare with the best single arm of the same "
-        "draws. `thompson` sees every reward.\n\n"
+        "draws. `thompson` sees every reward. *Told the population*, the learner knows what it "
+        "otherwise has to find out about all users together, the mean and the covariance of their "
+        "means over arms; what is left is to find out who is who.\n\n"
         f"The largest excess of `shoal`'s share over the best single arm's, from round {SETTLED} "
         "on (target: at most 0.05), of the mean over runs and of the worst run:\n\n"
         + table(["instances", "share of", "mean", "at", "worst run"], settled)
@@ -163,13 +169,27 @@ def _populations() -> str:
 
 def _shares(row: Row, policy: str, means: Means, seed: int) -> Means:
     """Return the regret up to each round as a share of random play's, (horizon,)."""
+    maker = partial(Told, means=means) if policy == TOLD else policy
     found = simulate(
-        policy, means, min_group_size=row.min_group_size, horizon=row.horizon, seed=seed,
+        maker, means, min_group_size=row.min_group_size, horizon=row.horizon, seed=seed,
         participation=row.participation, n_checkpoints=row.horizon,
     )  # fmt: skip
     gaps = means.max(axis=1, keepdims=True) - means
     shares: Means = found.cumulative_regret / (found.rounds * gaps.mean(axis=1).sum())
     return shares
+
+
+class Told(Population):
+    """The flagship for large populations, told before the first round what all users share."""
+
+    def __init__(self, problem: Problem, *, rng: np.random.Generator, means: Means) -> None:
+        super().__init__(problem, rng=rng)
+        sizes, directions = np.linalg.eigh(np.cov(means.T))
+        for shard in self._shards:
+            belief = shard.belief
+            belief.means[:], belief.doubts[:], belief.hidden[:] = means.mean(axis=0), 1e-9, 1e-7
+            belief.factors = np.ascontiguousarray(directions * np.sqrt(np.maximum(sizes, 0.0)))
+            shard.panel, shard.next_refresh = 0.0, 10**9
 
 
 def _drift() -> str:
