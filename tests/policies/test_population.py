@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 
 from shoal.errors import InvalidInputError
 from shoal.estimators.elicitor import FloatArray, IntArray
@@ -19,7 +20,7 @@ from shoal.model import Problem
 from shoal.model.merging import merge_short
 from shoal.policies.contract import CHECKS, Arena
 from shoal.policies.crowds import cut_crowds, draw, group_size
-from shoal.policies.lookahead import BLOCKS, decide
+from shoal.policies.lookahead import BLOCKS, ENOUGH, decide
 from shoal.policies.panel import expected_best, panel_share
 from shoal.policies.population import Population
 from shoal.simulation import simulate
@@ -231,7 +232,7 @@ def test_decision_is_the_best_block_of_the_literal_formula() -> None:
         values: dict[int, float] = {}
         for arm in able:
             b = prior.means[arm]
-            for block in BLOCKS * left:
+            for block in np.minimum(BLOCKS * left, ENOUGH * 8.0 * b * (1 - b) / s[arm, arm]):
                 deviation = np.abs(s[:, arm] - s[best, arm])
                 deviation = deviation / math.sqrt(s[arm, arm] + 8.0 * b * (1 - b) / block)
                 gains = [excess(m[best] - m[o], deviation[o]) for o in able if o != best]
@@ -246,12 +247,12 @@ def test_decision_is_the_best_block_of_the_literal_formula() -> None:
 
 
 def excess(gap: float, deviation: float) -> float:
-    """Return E[(deviation z - gap)+] for a standard normal z."""
+    """Return E[(deviation t - gap)+], t Student's with three degrees of freedom, scaled."""
     if deviation < 1e-12:
         return 0.0
-    u = gap / deviation
-    density = math.exp(-u * u / 2) / math.sqrt(2 * math.pi)
-    return deviation * (density - u * math.erfc(u / math.sqrt(2)) / 2)
+    scale = deviation / math.sqrt(3)
+    u = gap / scale
+    return float(scale * ((3 + u * u) / 2 * stats.t.pdf(u, 3) - u * stats.t.sf(u, 3)))
 
 
 def test_panel_plays_every_arm_alike() -> None:
@@ -320,6 +321,20 @@ def test_it_learns_from_merged_groups_nearly_as_well_as_from_full_reports() -> N
     worlds = np.random.default_rng(6).random((4, 400, 3))
     full, some = (sum(share(m, 10, 300, participation=p) for m in worlds) for p in (1.0, 0.6))
     assert some < 1.7 * full
+
+
+@pytest.mark.parametrize(("left", "tried"), [(300.0, False), (20_000.0, True)])
+def test_what_few_like_is_tried_where_there_is_time(left: float, tried: bool) -> None:
+    # Arm 1 is three deviations behind, which a normal taste would hardly ever make up for.
+    prior = Prior(np.array([0.5, 0.05]), np.zeros((2, 0)), np.array([1e-4, 0.15**2]))
+    precision, value = np.zeros((2, 10, 2), np.float32)
+    arms = np.full(10, -1, np.int32)
+    predicted, variances, turns = np.zeros((3, 10), np.float32)
+    decide(
+        prior, precision, value, np.ones((10, 2), np.bool_), turns, 0.0, np.full(2, 8.0), left, 0,
+        1, SEED, arms, predicted, variances,
+    )  # fmt: skip
+    assert (arms == int(tried)).all()
 
 
 def test_smaller_groups_are_worth_more_where_rewards_are_rare() -> None:

@@ -1,14 +1,19 @@
 """Which arm is worth playing for a while: the value of a block of plays, user by user.
 
 *Block lookahead*: a user who plays arm a for the next s of R rounds loses s times its gap to the
-favourite g, and then knows more. By then the posterior mean of o has moved against that of g by a
-normal amount of deviation d = |S_oa - S_ga| / sqrt(S_aa + noise / s), S being the posterior
-covariance; switching to the best of them gains about max over o of E[(d z - gap_o)+]. So
+favourite g, and then knows more. By then the posterior mean of o has moved against that of g by an
+amount of deviation d = |S_oa - S_ga| / sqrt(S_aa + noise / s), S being the posterior covariance;
+switching to the best of them gains about max over o of E[(d t - gap_o)+]. So
 
-    value(a, s) = (R - s) max_o d E[(z - gap_o / d)+] - s gap_a
+    value(a, s) = (R - s) max_o d E[(t - gap_o / d)+] - s gap_a
 
 and the user plays the arm of the highest value over blocks of a few lengths, or the favourite if
 none is worth it. (Posterior samples explore more than pays off here, as the rounds are few.)
+
+The prior is normal because that can be reckoned with; people are not. Some like what nobody like
+them does, and in the long run it is they who cost the most if their arm is never tried. So t has
+the heaviest tail of Student's that still has a variance (three degrees of freedom, scaled to 1),
+for which E[(t - u)+] = (1 - u arctan(1 / u)) / pi.
 """
 
 from __future__ import annotations
@@ -24,14 +29,11 @@ from shoal.estimators.factor_posterior import Posterior, Prior, SmallFloats, inf
 from shoal.policies.crowds import draw
 
 BLOCKS = np.array([0.03, 0.1, 0.3])  # lengths looked at, as shares of the rounds left
-FINEST = 64  # entries per unit in the table of E[(z - u)+]
-FARTHEST = 6.0  # beyond so many deviations, nothing is expected
-EXCESS = np.array(
-    [
-        math.exp(-u * u / 2) / math.sqrt(2 * math.pi) - u * math.erfc(u / math.sqrt(2)) / 2
-        for u in np.arange(0.0, FARTHEST + 0.5, 1 / FINEST)
-    ]
-)
+ENOUGH = np.array([1.0, 3.0, 10.0])  # or as times what halves the doubt, if that is less
+FINEST = 64  # entries per unit in the table of E[(t - u)+]
+FARTHEST = 16.0  # beyond so many deviations, nothing is expected
+PLACES = np.arange(0.0, FARTHEST + 0.5, 1 / FINEST)
+EXCESS = (1 - PLACES * np.arctan2(1, PLACES)) / math.pi
 
 
 @njit(cache=True, fastmath=True)
@@ -132,8 +134,9 @@ def _look_ahead(
             continue
         gap = means[favourite] - means[arm]
         total_noise = noise[arm] * prior.means[arm] * (1.0 - prior.means[arm])
-        for share in BLOCKS:
-            block = max(share * left, 1.0)
+        halving = total_noise / covariance[arm, arm]
+        for length in range(len(BLOCKS)):
+            block = max(min(BLOCKS[length] * left, ENOUGH[length] * halving), 1.0)
             if block > left:
                 continue
             per_deviation = 1.0 / math.sqrt(covariance[arm, arm] + total_noise / block)
@@ -153,7 +156,7 @@ def _look_ahead(
 
 @njit(cache=True)
 def _excess(threshold: float) -> float:
-    """Return E[(z - threshold)+] of a standard normal z, between two entries of the table."""
+    """Return E[(t - threshold)+], between two entries of the table."""
     place = threshold * FINEST
     below = int(place)
     part = place - below
