@@ -64,7 +64,7 @@ def test_the_largest_size_that_keeps_nine_tenths_of_the_gain_is_recommended() ->
     assert found.recommended is found.costs[2]
     assert found.recommendation == (
         "Use groups of at least 10 users: over 300 rounds they earn 46% more than the best single "
-        "arm for everyone, 90% of the gain with groups of 1, while groups of 20 would keep 41%."
+        "arm for everyone, 90% of the gain without anonymity; groups of 20 would keep 41%."
     )
     assert found.notes == []
 
@@ -73,9 +73,19 @@ def test_the_best_size_may_be_the_largest_or_the_only_one() -> None:
     found = priced({2: [0.30, 0.32], 30: [0.40, 0.42]})
     assert found.recommendation.endswith("41% more than the best single arm for everyone.")
     assert found.notes[0].startswith("Groups of 30 earn more than groups of 2")
-    alone = priced({1: [0.3, 0.32], 5: [-0.1, -0.12]})
-    assert alone.recommendation.startswith("Use groups of at least 1 user: ")
-    assert alone.recommendation.endswith("while groups of 5 would keep 0%.")
+    found = priced({2: [0.30, 0.32], 5: [-0.1, -0.12]})
+    assert found.recommendation.startswith("Use groups of at least 2 users: ")
+    assert found.recommendation.endswith("for everyone; groups of 5 would keep 0%.")
+
+
+def test_a_group_of_one_is_recommended_only_where_there_is_nothing_else() -> None:
+    found = priced({1: [0.50, 0.52], 5: [0.2, 0.22], 10: [0.1, 0.12]})
+    assert found.recommended is found.costs[1]
+    assert "41% of the gain without anonymity; groups of 10 would keep" in found.recommendation
+    found = priced({1: [0.3, 0.32], 5: [-0.1, -0.12]})
+    assert found.recommended is None
+    assert "groups of at least 5 users is not shown" in found.recommendation
+    assert priced({1: [0.3, 0.32]}).recommendation.startswith("Use groups of at least 1 user: ")
 
 
 def test_without_a_gain_that_is_shown_everyone_gets_the_best_arm() -> None:

@@ -121,12 +121,19 @@ class Price:
 
     @property
     def recommended(self) -> Cost | None:
-        """The largest groups that keep ``KEEP`` of the best gain; None if none is shown to gain."""
-        gainful = [cost for cost in self.costs if cost.share.low > 0]
+        """The largest groups that keep ``KEEP`` of the best gain; None if none is shown to gain.
+
+        A group of one hides nobody: it is there to compare with.
+        """
+        gainful = [cost for cost in self._groups if cost.share.low > 0]
         if not gainful:
             return None
         best = max(cost.share.mean for cost in gainful)
         return [cost for cost in gainful if cost.share.mean >= KEEP * best][-1]
+
+    @property
+    def _groups(self) -> Sequence[Cost]:
+        return [cost for cost in self.costs if cost.min_group_size > 1] or self.costs
 
     @property
     def recommendation(self) -> str:
@@ -134,7 +141,7 @@ class Price:
         horizon = int(self.rounds[-1])
         chosen = self.recommended
         if chosen is None:
-            tried = ", ".join(str(cost.min_group_size) for cost in self.costs)
+            tried = ", ".join(str(cost.min_group_size) for cost in self._groups)
             return (
                 f"Show everyone the best single arm: within {horizon:,} rounds, learning from "
                 f"groups of at least {tried} users is not shown to earn more."
@@ -147,11 +154,13 @@ class Price:
         )
         if best is not chosen:
             kept = chosen.share.mean / best.share.mean
-            sentence += f", {kept:.0%} of the gain with groups of {best.min_group_size}"
+            alone = best.min_group_size == 1
+            sentence += f", {kept:.0%} of the gain "
+            sentence += "without anonymity" if alone else f"with groups of {best.min_group_size}"
         larger = [cost for cost in self.costs if cost.min_group_size > chosen.min_group_size]
         if larger:
             kept = max(0.0, larger[0].share.mean / best.share.mean)
-            sentence += f", while groups of {larger[0].min_group_size} would keep {kept:.0%}"
+            sentence += f"; groups of {larger[0].min_group_size} would keep {kept:.0%}"
         return sentence + "."
 
     @property
