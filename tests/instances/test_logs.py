@@ -63,7 +63,21 @@ def test_the_report_counts_every_dropped_row_once(tmp_path: Path) -> None:
     assert report.pairs_filled == 2
     assert "2 of 10 rows used" in str(report)
     np.testing.assert_allclose(logged.means, [[1.0, 0.25], [1.0, 0.25]])
-    assert logged.users == [1, 2]
+    assert logged.users == ["1", "2"]
+
+
+def test_names_in_a_file_are_text(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("user,arm,reward\n003,1,1\n3,1.0,0\n")
+    logged = from_log(path)
+    assert (logged.users, logged.arms) == (["003", "3"], ["1", "1.0"])
+
+
+def test_a_row_with_too_many_cells_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("user,arm,reward\na,x,1\nb,y,0,extra\n")
+    with pytest.raises(InvalidInputError, match=r"line 3 of .* at most 3 cells.*; got 4"):
+        from_log(path)
 
 
 def test_rare_users_and_arms_are_dropped_and_counted() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ from scipy import stats
 
 from shoal import __version__
 from shoal.engines import LocalEngine
-from shoal.errors import InvalidInputError, UnknownNameError
+from shoal.errors import InvalidInputError, ShoalError, UnknownNameError
 from shoal.figures import regret_figures, save
 from shoal.policies import POLICIES
 from shoal.simulation import Comparison, compare
 from shoal.simulation import comparison as module
+from shoal.simulation.records import new_folder
 from shoal.simulation.tune import GRID, tune
 from shoal.simulation.tuned import shipped, tuned_options
 
@@ -94,6 +96,18 @@ def test_records_are_written_with_the_whole_configuration(tmp_path: Path) -> Non
     )
     with pytest.raises(InvalidInputError, match=r"out must be a new folder; .* exists"):
         result.write(folder)
+    assert [path.name for path in folder.parent.iterdir()] == ["results"]
+
+
+def test_a_folder_that_can_not_be_filled_is_not_left_behind(tmp_path: Path) -> None:
+    def fill(folder: Path) -> None:
+        with new_folder(folder) as part:
+            (part / "records.parquet").write_bytes(b"whole")
+            os.write(os.open("/dev/full", os.O_WRONLY), b"x")
+
+    with pytest.raises(ShoalError, match=r"can be made and filled; got '.*out': No space left"):
+        fill(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_configuration_can_be_run_again_from_its_file(tmp_path: Path) -> None:

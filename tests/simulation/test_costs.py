@@ -88,6 +88,22 @@ def test_a_group_of_one_is_recommended_only_where_there_is_nothing_else() -> Non
     assert priced({1: [0.3, 0.32]}).recommendation.startswith("Use groups of at least 1 user: ")
 
 
+def test_equal_arms_have_no_gap_whatever_the_rounding() -> None:
+    references = np.array([[0.3, 0.3 + 5e-17, 0.3], [0.1 + 0.2, 0.3, 0.3]])
+    rewards = np.full((1, 2, 3), 0.1 + 0.2)
+    found = Price.from_runs([2], rewards, references, np.array([10, 20, 30]), {})
+    assert found.costs[0].share.mean == 0
+    assert found.costs[0].passes_at is None
+    assert found.recommended is None
+
+
+def test_a_gain_on_a_loss_is_told_as_a_difference() -> None:
+    references = np.array([[-0.5, -0.1, -0.6]] * 2)
+    rewards = np.array([[[-0.2] * 3, [-0.22] * 3]])
+    found = Price.from_runs([2], rewards, references, np.array([10, 20, 30]), {})
+    assert "earn 0.29 a round more than the best single arm" in found.recommendation
+
+
 def test_without_a_gain_that_is_shown_everyone_gets_the_best_arm() -> None:
     found = priced({5: [-0.2, 0.6], 20: [-0.1, 0.0]})
     assert found.recommended is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +18,9 @@ from shoal.cli.options import (
     problem_options,
     settings,
 )
+
+if TYPE_CHECKING:
+    from shoal.simulation import Comparison
 
 
 @click.command(name="compare")
@@ -68,7 +72,7 @@ def command(
     from shoal.errors import InvalidInputError
     from shoal.instances import load_means
     from shoal.simulation.comparison import PAPER, compare
-    from shoal.simulation.records import check_new
+    from shoal.simulation.records import check_new, new_folder
 
     if out:
         check_new(out, "folder")
@@ -96,20 +100,30 @@ def command(
             engine=make_engine(engine, n_workers=n_workers, address=address),
             progress=progress,
         )
+    if as_json:
+        summary = result.summary().to_dicts()
+        click.echo(json.dumps({"config": result.config, "summary": summary}))
+    else:
+        _show(result)
     if out:
         from shoal.figures import regret_figures, save
 
-        result.write(out)
-        for name, figure in regret_figures(result.curves()).items():
-            save(figure, out / f"regret-{name}")
-    summary = result.summary()
-    if as_json:
-        click.echo(json.dumps({"config": result.config, "summary": summary.to_dicts()}))
-        return
+        with new_folder(out) as folder:
+            result.fill(folder)
+            for name, figure in regret_figures(result.curves()).items():
+                save(figure, folder / f"regret-{name}")
+        if not as_json:
+            console.out.print(f"Records, figures and configuration: {out}", highlight=False)
+
+
+def _show(result: Comparison) -> None:
+    from shoal.cli import console
+
+    config, summary = result.config, result.summary()
     for (instance,), rows in summary.group_by("instance", maintain_order=True):
         console.table(
-            f"{instance}: total regret of {result.config['n_users']} users over {horizon:,} "
-            f"rounds, {n_runs} runs",
+            f"{instance}: total regret of {config['n_users']} users over "
+            f"{config['horizon']:,} rounds, {config['n_runs']} runs",
             ["policy", "regret", "± 95 %", "smallest group", "user-rounds/s"],
             [
                 (
@@ -122,5 +136,3 @@ def command(
                 for row in rows.sort("mean").to_dicts()
             ],
         )
-    if out:
-        console.out.print(f"Records, figures and configuration: {out}", highlight=False)

@@ -52,7 +52,7 @@ def command(
     from shoal.decompositions import decompose, is_decomposition
     from shoal.decompositions.files import read_active, write_assignments
     from shoal.errors import InvalidInputError
-    from shoal.simulation.records import check_new, make_folder
+    from shoal.simulation.records import check_new, new_folder
 
     if out:
         check_new(out, "folder")
@@ -68,11 +68,12 @@ def command(
     if out:
         from shoal.figures import loads_figure, save
 
-        make_folder(out)
-        write_assignments(found, out / "assignments.parquet")
         n_arms = active.shape[1]
         loads = np.array([np.bincount(row, minlength=n_arms) for row in found.assignments])
-        save(loads_figure(loads, min_crowd=min_crowd, title=f"Crowds, {method}"), out / "loads")
+        figure = loads_figure(loads, min_crowd=min_crowd, title=f"Crowds, {method}")
+        with new_folder(out) as folder:
+            write_assignments(found, folder / "assignments.parquet")
+            save(figure, folder / "loads")
     summary = {
         "method": method,
         "users": active.shape[0],

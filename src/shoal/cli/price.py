@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from shoal.simulation.costs import Price
+    from shoal.simulation.costs import Cost, Price
 
 
 @click.command(name="price")
@@ -39,9 +40,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--columns",
-    default="user,arm,reward",
-    show_default=True,
-    help="The log's columns for user, arm and reward.",
+    help="The log's columns for user, arm and reward.  [default: user,arm,reward]",
 )
 @click.option("--rounds", "horizon", type=int, required=True, help="Rounds T to play.")
 @click.option(
@@ -72,7 +71,7 @@ def command(
     rate: float | None,
     means_file: str | None,
     log_file: str | None,
-    columns: str,
+    columns: str | None,
     horizon: int,
     sizes: str,
     policy: str,
@@ -95,7 +94,7 @@ def command(
     from shoal.cli import console
     from shoal.engines import make_engine
     from shoal.simulation.pricing import price
-    from shoal.simulation.records import check_new, make_folder
+    from shoal.simulation.records import check_new, new_folder
 
     sources = {"--rate": rate, "--means": means_file, "--log": log_file}
     given = [name for name, value in sources.items() if value is not None]
@@ -104,9 +103,11 @@ def command(
         raise InvalidInputError(f"give one of --rate, --means and --log; got {got}.")
     if rate is not None and None in (n_users, n_arms):
         raise InvalidInputError("--rate needs --users and --arms beside it; got only some.")
+    if columns and not log_file:
+        raise InvalidInputError(f"--columns needs --log beside it; got {columns!r} alone.")
     if out:
         check_new(out, "folder")
-    means = _means(means_file, log_file, columns)
+    means = _means(means_file, log_file, columns or "user,arm,reward")
     with console.progress(f"pricing with {policy}") as progress:
         answer = price(
             min_group_sizes=[_whole(size) for size in names(sizes)],
@@ -125,19 +126,21 @@ def command(
             engine=make_engine(engine, n_workers=n_workers, address=address),
             progress=progress,
         )
+    files = {"means_file": means_file, "log_file": log_file, "columns": columns}
+    answer = replace(answer, config={**answer.config, **files})
     text = json.dumps(answer.to_dict())
+    if as_json:
+        click.echo(text)
+    else:
+        _show(answer)
     if out:
         from shoal.figures import price_figure, save
 
-        make_folder(out)
-        (out / "price.json").write_text(text + "\n", encoding="utf-8")
-        save(price_figure(answer.to_dict()), out / "price")
-    if as_json:
-        click.echo(text)
-        return
-    _show(answer)
-    if out:
-        console.out.print(f"Answer and figure: {out}", highlight=False)
+        with new_folder(out) as folder:
+            (folder / "price.json").write_text(text + "\n", encoding="utf-8")
+            save(price_figure(answer.to_dict()), folder / "price")
+        if not as_json:
+            console.out.print(f"Answer and figure: {out}", highlight=False)
 
 
 def _means(
@@ -169,8 +172,17 @@ def _show(answer: Price) -> None:
     from shoal.cli import console
 
     config, first = answer.config, answer.costs[0].min_group_size
-    scale = max(answer.costs[0].reward.mean, 1e-12)
-    digits = 3 if answer.best_arm >= 0.02 else 5
+    digits = 3 if abs(answer.best_arm) >= 0.02 else 5
+
+    def against(cost: Cost) -> str:
+        """Say what a size earns more or less than the first: a share where that has a meaning."""
+        more, half = 0.0 - cost.loss.mean, cost.loss.half
+        if cost is answer.costs[0]:
+            return ""
+        if (whole := answer.costs[0].reward.mean) > 0:
+            return f"{more / whole:+.0%} ± {half / whole:.0%}"
+        return f"{more:+.{digits}f} ± {half:.{digits}f}"
+
     console.table(
         f"{config['policy']}: {config['n_users']:,} users, {config['n_arms']} arms, "
         f"{config['horizon']:,} rounds",
@@ -181,8 +193,7 @@ def _show(answer: Price) -> None:
                 f"{cost.reward.mean:.{digits}f} ± {cost.reward.half:.{digits}f}",
                 f"{cost.one_population.low:.{digits}f}–{cost.one_population.high:.{digits}f}",
                 f"{cost.share.mean:.0%} ± {cost.share.half:.0%}",
-                "" if cost is answer.costs[0]
-                else f"{(0.0 - cost.loss.mean) / scale:+.0%} ± {cost.loss.half / scale:.0%}",
+                against(cost),
                 f"not in {config['horizon']:,}" if cost.passes_at is None
                 else f"round {cost.passes_at:,}",
             )

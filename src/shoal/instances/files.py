@@ -31,7 +31,7 @@ def load_means(path: str | Path) -> FloatArray:
         means = readers[path.suffix.lower()](path)
     except InvalidInputError:
         raise
-    except (OSError, EOFError, ValueError, pl.exceptions.PolarsError) as error:
+    except (OSError, EOFError, ValueError, csv.Error, pl.exceptions.PolarsError) as error:
         raise unreadable(path, error) from error
     if means.ndim != 2 or not means.size:
         raise InvalidInputError(
@@ -103,6 +103,8 @@ def _read_parquet(path: Path) -> FloatArray:
 
 def _read_npy(path: Path) -> FloatArray:
     given: NDArray[np.generic] = np.load(path, allow_pickle=False)
+    if not isinstance(given, np.ndarray):
+        raise InvalidInputError(f"{path} must hold one array; got several, as in an .npz file.")
     if given.dtype.kind not in "biuf":
         raise InvalidInputError(f"{path} must hold numbers; got dtype {given.dtype}.")
     return given.astype(np.float64, order="C")

@@ -7,6 +7,8 @@ arm's average.
 
 from __future__ import annotations
 
+import csv
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,12 +120,27 @@ def _read(log: str | Path | pl.DataFrame) -> pl.DataFrame:
     path = Path(log)
     try:
         if path.suffix.lower() == ".csv":
-            return pl.read_csv(path, infer_schema_length=None, glob=False)
+            return pl.read_csv(path, infer_schema=False, glob=False)  # 003 is not 3
         if path.suffix.lower() == ".parquet":
             return pl.read_parquet(path, glob=False)
     except (OSError, pl.exceptions.PolarsError) as error:
+        if path.suffix.lower() == ".csv" and isinstance(error, pl.exceptions.ComputeError):
+            _check_width(path)
         raise unreadable(path, error) from error
     raise InvalidInputError(f"a log must end in .csv or .parquet; got {str(path)!r}.")
+
+
+def _check_width(path: Path) -> None:
+    """Name the first row that has more cells than the header; polars does not say which."""
+    with path.open(encoding="utf-8", errors="replace", newline="") as lines, suppress(csv.Error):
+        reader = csv.reader(lines)
+        width = len(next(reader, []))
+        for row in reader:
+            if len(row) > width:
+                raise InvalidInputError(
+                    f"line {reader.line_num} of {path} must have at most {width} cells, as the "
+                    f"header; got {len(row)}."
+                )
 
 
 def _columns(frame: pl.DataFrame, names: dict[str, str]) -> pl.DataFrame:

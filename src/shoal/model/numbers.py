@@ -8,6 +8,8 @@ from typing import Any
 
 from shoal.errors import InvalidInputError
 
+LARGEST = 2**63 - 1
+
 
 def whole_number(name: str, value: Any, *, least: int | None = 1) -> int:
     """Return ``value`` as an int, or refuse it by name.
@@ -22,6 +24,8 @@ def whole_number(name: str, value: Any, *, least: int | None = 1) -> int:
         except TypeError:
             pass
         else:
+            if number > LARGEST:
+                raise InvalidInputError(f"{name} must be at most 2**63 - 1; got more.")
             if least is None or number >= least:
                 return number
     bound = "" if least is None else f" of at least {least}"

@@ -19,6 +19,9 @@ FloatArray = NDArray[np.float64]
 KEEP = 0.9
 """The recommended group size keeps at least this part of the best one's gain."""
 
+ROUNDING = 1e-9
+"""Relative differences below this are the computer's."""
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -103,6 +106,8 @@ class Price:
         lengths = np.diff(rounds, prepend=0)
         earned = rewards @ lengths / rounds[-1]  # (n_sizes, n_runs)
         best, full, _ = references.T
+        full = np.where(full - best > ROUNDING * np.abs(full), full, best)
+        bar = float(best.mean() + ROUNDING * abs(best.mean()))
         curves = rewards.mean(axis=1)
         costs = [
             Cost(
@@ -111,7 +116,7 @@ class Price:
                 one_population=of_one(own),
                 share=of_ratio(own - best, full - best),
                 loss=of_mean(earned[0] - own),
-                passes_at=passing(curve, float(best.mean()), rounds),
+                passes_at=passing(curve, bar, rounds),
                 runs=tuple(own.tolist()),
             )
             for size, own, curve in zip(sizes, earned, curves, strict=True)
@@ -147,10 +152,11 @@ class Price:
                 f"groups of at least {tried} users is not shown to earn more."
             )
         best = max(self.costs, key=lambda cost: cost.share.mean)
-        more = chosen.reward.mean / self.best_arm - 1
+        gain = chosen.reward.mean - self.best_arm
+        more = f"{gain / self.best_arm:.0%}" if self.best_arm > 0 else f"{gain:.2g} a round"
         sentence = (
             f"Use groups of at least {_users(chosen)}: over {horizon:,} rounds they "
-            f"earn {more:.0%} more than the best single arm for everyone"
+            f"earn {more} more than the best single arm for everyone"
         )
         if best is not chosen:
             kept = chosen.share.mean / best.share.mean

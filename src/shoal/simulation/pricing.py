@@ -8,6 +8,7 @@ them, which is why the sample is as large as it is (docs/benchmarks/price.md has
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal import __version__
 from shoal.engines import Engine, LocalEngine, Tick
 from shoal.environments import check_means
 from shoal.errors import InvalidInputError
@@ -125,7 +127,9 @@ def price(
     earned = np.array([result.rewards for result in found])
     by_size = earned.reshape(n_runs, len(sizes), -1).swapaxes(0, 1)
     references = np.array([result.references for result in found[:: len(sizes)]])
-    config = {**settings, "min_group_sizes": sizes}
+    config = {**settings, "min_group_sizes": sizes, "shoal": __version__}
+    if given is not None:
+        config["means_sha256"] = hashlib.sha256(given.tobytes()).hexdigest()
     return Price.from_runs(sizes, by_size, references, found[0].rounds, config)
 
 

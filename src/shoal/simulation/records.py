@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from shoal import __version__
-from shoal.errors import InvalidInputError
+from shoal.errors import InvalidInputError, ShoalError
 from shoal.simulation.run import Run
 
 
@@ -100,7 +102,11 @@ class Comparison:
 
     def write(self, folder: Path) -> None:
         """Write records.parquet, summary.csv and config.json into a new folder."""
-        make_folder(folder)
+        with new_folder(folder) as part:
+            self.fill(part)
+
+    def fill(self, folder: Path) -> None:
+        """Write the same files into a folder that is there."""
         text = json.dumps(self.config, indent=2, sort_keys=True)
         self.records.write_parquet(folder / "records.parquet", metadata={"shoal": text})
         self.summary().write_csv(folder / "summary.csv")
@@ -116,16 +122,27 @@ def check_new(path: Path, kind: str) -> None:
         raise InvalidInputError(f"out must lie in a folder that can be written; got {str(path)!r}.")
 
 
-def make_folder(folder: Path) -> None:
-    """Make a new folder for results; what exists is never overwritten."""
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """Give a folder to fill that becomes ``folder`` once it is whole; nothing is left of a failure.
+
+    What exists is never overwritten.
+    """
+    part = folder.with_name(f".{folder.name}.part")
     try:
-        folder.mkdir(parents=True)
-    except FileExistsError:
-        raise InvalidInputError(f"out must be a new folder; {str(folder)!r} exists.") from None
-    except OSError as error:
-        raise InvalidInputError(
-            f"out must be a folder that can be made; got {str(folder)!r}: {error.strerror}."
+        if folder.exists():
+            raise InvalidInputError(f"out must be a new folder; {str(folder)!r} exists.")
+        shutil.rmtree(part, ignore_errors=True)  # of one who was killed
+        part.mkdir(parents=True)
+        yield part
+        part.rename(folder)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+        raise ShoalError(
+            f"out must be a folder that can be made and filled; got {str(folder)!r}: {reason}."
         ) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
 
 
 def mean_and_interval(records: pl.DataFrame, *, by: Sequence[str]) -> pl.DataFrame:
