@@ -46,9 +46,10 @@ class Noise(msgspec.Struct, frozen=True):
 
 
 class Release(msgspec.Struct, frozen=True):
-    """All that is ever said about the rewards of a round."""
+    """All that is ever said about the rewards of a round; ``plan`` is the frozen plan's hash."""
 
     round: int
+    plan: str
     reward_steps: int
     totals: list[Total]
     withheld: int

@@ -45,17 +45,20 @@ def run_aggregator(
     """Serve the aggregator; its first start makes one token per role and announces them."""
     from shoal.service.aggregator import Aggregator
     from shoal.service.aggregator.blinding import claim_key
+    from shoal.service.aggregator.round_keys import check_secrets
     from shoal.service.api.application import create_app
     from shoal.service.dashboard.application import warm_up
 
     part = settings.aggregator
     held = _hold(settings.key_file)
     database = open_store(settings.aggregator_database, "aggregator")
-    key = claim_key(
-        database, settings.key_file, now=system_clock(), abandon_open_rounds=abandon_open_rounds
-    )
+    now = system_clock()
+    key = claim_key(database, settings.key_file, now=now, abandon_open_rounds=abandon_open_rounds)
+    check_secrets(database, settings.secrets, now=now, abandon_open_rounds=abandon_open_rounds)
     with held or _hold(settings.key_file) or nullcontext():  # until the process ends
-        aggregator = Aggregator(database, key=key, floor=part.min_group_size_floor)
+        aggregator = Aggregator(
+            database, key=key, secrets=settings.secrets, floor=part.min_group_size_floor
+        )
         _announce_tokens(aggregator.access, settings, announce, new=new_tokens)
         app = create_app(
             aggregator, max_body_bytes=part.max_body_bytes, body_seconds=part.body_seconds

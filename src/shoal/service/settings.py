@@ -62,6 +62,11 @@ class Settings:
         """Return the file of the key that blinds sums at rest."""
         return Path(self.aggregator.key_file or self.data / "aggregator.key")
 
+    @property
+    def secrets(self) -> Path:
+        """Return the folder of the open rounds' secrets, beside the key."""
+        return self.key_file.with_name(f"{self.key_file.name}.rounds")
+
 
 def environment_of(settings: Settings, part: Literal["aggregator", "learner"]) -> dict[str, str]:
     """Return one role's settings as its environment, with nothing about the other's.

@@ -11,7 +11,8 @@ from tests.service.helpers import close, even, report, start, users
 
 from shoal.errors import ShoalError
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.blinding import claim_key
+from shoal.service.aggregator.blinding import claim_key, reveal
+from shoal.service.aggregator.round_keys import RoundKeys, check_secrets
 
 
 def play(stores: Stores, key: bytes, *, number: int = 1) -> Aggregator:
@@ -101,4 +102,56 @@ def test_a_wrong_key_releases_nothing(sqlite_stores: Stores) -> None:
     document = aggregator.release("news", 1)
     assert document is not None
     assert (document.totals, document.withheld) == ((), 3)
+    aggregator.close()
+
+
+def written(aggregator: Aggregator) -> list[tuple[int, bytes, int]]:
+    """Return what the store holds of sums now, as its log would keep it."""
+    with aggregator.database.read() as connection:
+        rows = connection.execute(text("SELECT group_number, salt, blinded FROM sums")).all()
+    return [(row[0], bytes(row[1]), row[2]) for row in rows]
+
+
+def test_after_the_release_no_key_is_left_for_what_a_log_may_keep(
+    stores: Stores, tmp_path: Path
+) -> None:
+    key, folder = bytes(range(32)), tmp_path / "key.rounds"
+    aggregator = Aggregator(stores.open("aggregator"), key=key, secrets=folder)
+    start(aggregator, even(12, size=4), least=4)
+    kept: list[tuple[int, bytes, int]] = []
+    for user in users(12):  # one by one: every first sum is a reward, every difference another
+        report(aggregator, {user: 0.5})
+        kept += written(aggregator)
+    secret = folder / "1"
+    assert secret.stat().st_mode & 0o777 == 0o600
+    known = RoundKeys(key, folder).of(1)
+    first, salt, blinded = kept[0]
+    assert reveal(blinded, key=known, salt=salt, group=first) == 500
+    assert len(close(aggregator).totals) == 3
+    assert list(folder.iterdir()) == []
+    sums = {500, 1000, 1500, 2000}
+    assert not any(reveal(b, key=key, salt=s, group=g) in sums for g, s, b in kept)
+    aggregator.close()
+
+
+def test_a_round_goes_on_with_its_secret_or_is_given_up(stores: Stores, tmp_path: Path) -> None:
+    key, folder = bytes(range(32)), tmp_path / "key.rounds"
+    aggregator = Aggregator(stores.open("aggregator"), key=key, secrets=folder)
+    start(aggregator, even(12, size=4), least=4)
+    report(aggregator, dict.fromkeys(users(12)[:6], 0.5))
+    aggregator.close()
+    aggregator = Aggregator(stores.open("aggregator"), key=key, secrets=folder)
+    check_secrets(aggregator.database, folder, now=0)
+    aggregator.hear({})
+    report(aggregator, dict.fromkeys(users(12), 0.5))
+    (folder / "1").rename(tmp_path / "elsewhere")
+    with pytest.raises(ShoalError, match="must hold the secret of every open round"):
+        check_secrets(aggregator.database, folder, now=0)
+    (tmp_path / "elsewhere").rename(folder / "1")
+    assert [total.total for total in close(aggregator).totals] == [2000] * 3
+    start(aggregator, even(12, size=4), least=4, number=2)
+    report(aggregator, dict.fromkeys(users(12), 0.5), number=2)
+    (folder / "2").unlink()
+    check_secrets(aggregator.database, folder, now=0, abandon_open_rounds=True)
+    assert aggregator.round("news", 2).state == "abandoned"
     aggregator.close()

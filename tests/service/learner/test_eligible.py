@@ -60,7 +60,7 @@ def test_a_campaign_with_many_empty_seats_learns_from_those_who_are_there(seats:
     run, rng = Run(campaign), np.random.default_rng(0)
     occupied = np.zeros(seats, bool)
     occupied[rng.choice(seats, 40, replace=False)] = True
-    arms, groups = run.plan(occupied, np.ones(2, bool))
+    arms, groups = run.plan(1, occupied, np.ones(2, bool))
     assert (groups[occupied] >= 0).mean() > 0.5
     assert (arms[~occupied] == -1).all()
 

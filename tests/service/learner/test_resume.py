@@ -7,12 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.service.conftest import Stores
 from tests.service.helpers import users
 from tests.service.live import Live, serve
 
-from shoal.client import ServiceError
+from shoal.client import ServiceError, calls
 from shoal.service.aggregator.witness import Progress
 from shoal.service.learner.service import Learner
 from shoal.service.store import Database
@@ -199,3 +200,56 @@ def test_a_release_is_shown_once_the_learner_has_it_on_record(sqlite_stores: Sto
         assert caught.value.name == "learner-silent"
         live.work()
         assert live.client("analyst").release("news", 1).round == 1
+
+
+def test_totals_of_a_plan_that_is_not_its_own_are_left_out(
+    sqlite_stores: Stores, caplog: pytest.LogCaptureFixture
+) -> None:
+    with serve(sqlite_stores) as live:
+        begin(live, policy="shoal", options={})
+        for number in range(1, 4):
+            play(live, number)
+        live.client("operator").open_round("news", 4, wait=0)
+        live.work()
+        run = live.learner.runs["news"]
+        before = run.policy.arm_means(np.ones(12, bool))
+        live.client("app").report("news", 4, dict.fromkeys(users(12), 1.0))
+        run.plan_hash = "0" * 64  # as if the plan in play were not the frozen one
+        live.client("operator").close_round("news", 4)
+        live.work()
+        assert "a release follows another plan" in caplog.text
+        assert run.learnt == 4
+        after = run.policy.arm_means(np.ones(12, bool))
+        assert before is not None
+        assert after is not None
+        assert before.means.tolist() == after.means.tolist()
+        play(live, 5)
+        assert run.learnt == 5
+
+
+def test_a_campaign_made_anew_with_a_smaller_c_is_not_planned_for(
+    sqlite_stores: Stores, caplog: pytest.LogCaptureFixture
+) -> None:
+    with serve(sqlite_stores) as live:
+        begin(live)
+        for number in range(1, 4):
+            play(live, number)
+        run = live.learner.runs["news"]
+        run.campaign = run.campaign.model_copy(update={"min_group_size": 5})  # what it remembers
+        live.client("operator").open_round("news", 4, wait=0)
+        live.learner.work(wait=0)
+        assert "a campaign waits: DefinitionChangedError" in caplog.text
+        assert live.aggregator.round("news", 4).state == "wanted"
+
+
+def test_no_estimate_is_of_fewer_users_than_a_total(sqlite_stores: Stores) -> None:
+    with serve(sqlite_stores) as live:
+        begin(live, policy="shoal", options={})
+        for number in range(1, 4):
+            play(live, number)
+        live.client("operator").withdraw("news", users(12)[2:])
+        live.client("operator").open_round("news", 4, wait=0)
+        live.work()
+        assert live.aggregator.round("news", 4).state == "open"
+        with pytest.raises(ServiceError, match="estimates must be of at least 3 users"):
+            live.learner._client.run(calls.estimates("news", 4, [0.5, 0.5], [0.1, 0.1]))

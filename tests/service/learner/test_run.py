@@ -38,7 +38,7 @@ def run_of_pairs() -> tuple[Run, Pairs]:
 def test_absent_seats_and_groups_that_are_then_too_small_leave_the_plan() -> None:
     run, _ = run_of_pairs()
     occupied = np.array([1, 1, 1, 0, 0, 0, 1, 1], bool)
-    arms, groups = run.plan(occupied, np.ones(2, bool))
+    arms, groups = run.plan(1, occupied, np.ones(2, bool))
     assert arms.tolist() == [0, 0, 0, -1, -1, -1, 0, 0]
     assert groups.tolist() == [0, 0, -1, -1, -1, -1, 3, 3]
 
@@ -47,7 +47,7 @@ def test_a_merged_total_reaches_a_policy_that_takes_it_as_one_group() -> None:
     run, policy = run_of_pairs()
     counted = np.array([1, 1, 1, 0, 1, 0, 0, 0], bool)
     totals = [Total("a", [0], 2, 1500), Total("a", [1, 2], 2, 400)]
-    run.plan(np.ones(8, bool), np.ones(2, bool))
+    run.plan(1, np.ones(8, bool), np.ones(2, bool))
     assert run.learn(totals, counted)
     plan, feedback = policy.heard
     assert plan.groups.tolist() == [0, 0, 1, 1, 1, 1, 3, 3]

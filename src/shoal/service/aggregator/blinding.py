@@ -2,7 +2,8 @@
 
 A stored sum is the sum plus a keyed mask, modulo 2^64. The key lies in a file of its own, never
 in the database, and every write uses a fresh salt. So the database, its log, its free pages and
-its backups show neither a sum nor the difference of two sums (threat 19).
+its backups show neither a sum nor the difference of two sums (threat 19). Each round has a key of
+its own, which follows from this one (``round_keys``).
 
 Another key would turn sums into nonsense. So the store remembers the key's fingerprint, and an
 aggregator whose store has sums starts with their key or not at all.
@@ -33,18 +34,18 @@ def claim_key(
     ``abandon_open_rounds`` is for a key that is lost: what it has blinded is given up.
     """
     with database.write() as connection:
-        bound = connection.scalar(select(store.sums.c.round_id).limit(1)) is not None
+        open_rounds = connection.scalars(select(store.sums.c.round_id).distinct()).all()
         key = read_key(path)
-        if bound and not fits(connection, key):
+        if open_rounds and not fits(connection, key):
             if not abandon_open_rounds:
                 raise ShoalError(
                     f"key_file must hold the key of this store, which has an open round; {path} "
                     f"{'is missing' if key is None else 'holds another'}. Put it back, or give the "
                     "open rounds up with --abandon-open-rounds."
                 )
-            for round_id in connection.scalars(select(store.sums.c.round_id).distinct()).all():
+            for round_id in open_rounds:
                 rounds.abandon(connection, round_id, now=now)
-        key = key or _make_key(path)
+        key = key or make_key(path)
         connection.execute(delete(store.keys))
         connection.execute(insert(store.keys).values(fingerprint=fingerprint(key)))
     return key
@@ -72,14 +73,23 @@ def read_key(path: Path) -> bytes | None:
     return key
 
 
-def _make_key(path: Path) -> bytes:
+def make_key(path: Path) -> bytes:
+    """Make a new key for this user's eyes; it is on the disk, whole, before anything needs it."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    part = path.with_name(f".{path.name}.part")
+    part.unlink(missing_ok=True)  # of one who was killed
     key = os.urandom(KEY_BYTES)
-    with os.fdopen(descriptor, "wb") as file:
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(key)
         file.flush()
         os.fsync(file.fileno())
+    os.link(part, path)  # never over another key
+    part.unlink()
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
     return key
 
 

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from operator import itemgetter
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from shoal.service.aggregator.arms import offered
 from shoal.service.aggregator.directory import Directory
 from shoal.service.aggregator.folding import Whole, fold
 from shoal.service.aggregator.intake import Batch, Intake
+from shoal.service.aggregator.round_keys import RoundKeys
 from shoal.service.aggregator.rounds import ABANDONED, OPEN, RELEASED, WANTED, Frozen, Round
 from shoal.service.aggregator.tokens import Access
 from shoal.service.aggregator.witness import Progress
@@ -28,6 +30,7 @@ from shoal.service.bell import Bell
 from shoal.service.clock import Clock, system_clock
 from shoal.service.grid import to_steps
 from shoal.service.problems import (
+    INVALID,
     LATE,
     LEARNER_SILENT,
     NOT_RELEASED,
@@ -55,6 +58,8 @@ class Aggregator:
         Its store, at the newest schema.
     key
         Blinds the sums at rest.
+    secrets
+        The folder of a secret for each open round; without one, ``key`` alone blinds.
     floor
         Least C that a campaign may have.
     clock
@@ -62,7 +67,13 @@ class Aggregator:
     """
 
     def __init__(
-        self, database: Database, *, key: bytes, floor: int = 1, clock: Clock = system_clock
+        self,
+        database: Database,
+        *,
+        key: bytes,
+        secrets: Path | None = None,
+        floor: int = 1,
+        clock: Clock = system_clock,
     ) -> None:
         self.database = database
         self.access = Access(database)
@@ -70,13 +81,14 @@ class Aggregator:
         self.bell = Bell()
         self.clock = clock
         self.on_schedule = True  # whether the last tick did all that was due
-        self._key = key
+        self._keys = RoundKeys(key, secrets)
         self._lock = threading.RLock()
         self._plans: OrderedDict[tuple[str, int], tuple[int, Frozen]] = OrderedDict()
         self._plans_lock = threading.Lock()  # never held while the store is asked
         self._latest: dict[str, Round | None] = {}
         self._progress: dict[str, Progress] = {}
         self._intake = Intake(self._commit)
+        self._forget_keys()  # one may be left of a round whose release was the last before a crash
 
     def close(self) -> None:
         """Finish the reports that are waiting and let go of the store."""
@@ -130,8 +142,11 @@ class Aggregator:
         return new
 
     def keep_estimates(self, name: str, number: int, millionths: bytes) -> None:
-        """Keep what the learner believes of the arms before a round."""
-        self.round(name, number)
+        """Keep what the learner believes of the arms before a round, over those who play it."""
+        _, plan = self.plan(name, number)
+        least = self.directory.campaign(name).least
+        if (plan.arms >= 0).sum() < least:
+            raise ProblemError(INVALID, f"estimates must be of at least {least} users.")
         with self._lock, self.database.write() as connection:
             summaries.keep_estimates(connection, name, number, millionths)
 
@@ -248,7 +263,7 @@ class Aggregator:
                     seats = np.concatenate([batch.seats for batch in group])
                     steps = np.concatenate([batch.steps for batch in group])
                     seats, first = np.unique(seats, return_index=True)  # a user's first counts
-                    fold(connection, round_id, groups, seats, steps[first], self._key)
+                    fold(connection, round_id, groups, seats, steps[first], self._keys.of(round_id))
                     late[round_id] = np.zeros(groups.size, np.bool_)
                 else:
                     late[round_id] = ~self._reported(connection, round_id, groups.size)
@@ -274,10 +289,16 @@ class Aggregator:
                 raise ProblemError(ROUND_NOT_OPEN)
             plan = rounds.load_plan(connection, round_.id)
             assert plan is not None
-            done = release.release(connection, round_, plan, campaign, self._key, now=self.clock())
+            key = self._keys.of(round_.id)
+            done = release.release(connection, round_, plan, campaign, key, now=self.clock())
             summaries.write(connection, done, plan)
+        self._forget_keys()
         self._changed(name)
         return done
+
+    def _forget_keys(self) -> None:
+        with self._lock, self.database.read() as connection:
+            self._keys.forget_ended(connection)
 
     def released(self, name: str, number: int, *, to_learner: bool = False) -> bytes:
         """Return a release, byte for byte; people see it once the learner has it on record."""
@@ -339,7 +360,9 @@ class Aggregator:
         before = self._progress.get(name)
         if before != known:
             with self._lock, self.database.write() as connection:
-                witness.catch_up(connection, name, known, now=self.clock())
+                abandoned = witness.catch_up(connection, name, known, now=self.clock())
+            if abandoned:
+                self._forget_keys()
             self._progress[name] = known
             self._changed(name)
         return self.latest(name)

@@ -9,6 +9,7 @@ and the totals are gathered until the last.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,8 @@ class Run:
         whose release may have been read.
     asked : bool
         Whether the policy has been asked for the plan in play; a restored one has not.
+    drawn, plan_hash : int, str
+        The round that a plan was last drawn for, and the hash by which it is frozen.
     """
 
     def __init__(self, campaign: Campaign) -> None:
@@ -47,13 +50,14 @@ class Run:
         self.learnt = 0
         self.reading = 0
         self.asked = False
+        self.drawn, self.plan_hash = 0, ""
         self.policy = campaign.make_policy()
         self._gathered: dict[str, Any] | None = None  # None at the start of a plan
 
     def plan(
-        self, occupied: NDArray[np.bool_], offered: NDArray[np.bool_]
+        self, number: int, occupied: NDArray[np.bool_], offered: NDArray[np.bool_]
     ) -> tuple[IntArray, IntArray]:
-        """Return each seat's arm and group for the next round; -1 for absent, -1 for none.
+        """Return each seat's arm and group for a round; -1 for absent, -1 for none.
 
         ``occupied`` (n_seats,) seats may play ``offered`` (n_arms,) arms. The same state and the
         same arguments give the same plan.
@@ -65,7 +69,9 @@ class Run:
         groups = np.where(occupied, plan.groups, -1).astype(np.int32)
         sizes = np.bincount(groups[groups >= 0], minlength=plan.n_groups + 1)
         groups[(groups >= 0) & (sizes[groups] < self.campaign.least)] = -1
-        return np.where(occupied, plan.arms, -1).astype(np.int32), groups
+        arms = np.where(occupied, plan.arms, -1).astype(np.int32)
+        self.drawn, self.plan_hash = number, sha256(arms.tobytes() + groups.tobytes()).hexdigest()
+        return arms, groups
 
     def learn(self, totals: Sequence[Total], counted: NDArray[np.bool_]) -> bool:
         """Take in one round's totals; return whether the policy has moved on to a new plan.
@@ -105,10 +111,13 @@ class Run:
     ) -> tuple[Shares, Shares] | None:
         """Return each arm's mean and half of its 95 % interval, None for an arm not ``offered``.
 
-        None altogether before the first round has been learnt, or where the policy has no estimate.
+        None altogether before the first round has been learnt, where the policy has no estimate,
+        and where it would be of fewer users than a total may be of.
         """
+        if self.policy.rounds == 0 or occupied.sum() < self.campaign.least:
+            return None
         found = self.policy.arm_means(occupied)
-        if found is None or self.policy.rounds == 0:
+        if found is None:
             return None
         means, half_widths = (
             [x if on else None for x, on in zip(part.clip(0, 1).tolist(), offered, strict=True)]
