@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -44,6 +47,28 @@ def test_status_shows_counts_as_a_table_and_as_json(folder: Path) -> None:
     assert re.search(r"16 +0 +0 +0 +none", run("status", folder).output)
     found = json.loads(run("status", folder, "--json").stdout)
     assert (found["done"], found["at_work"], found["seconds_left"]) == (16, False, None)
+
+
+def test_names_that_look_like_markup_are_shown_as_they_are(folder: Path, tmp_path: Path) -> None:
+    odd = shutil.copytree(folder, tmp_path / "run[a]:x:")
+    assert "run[a]:x:: 16 cells" in "".join(run("status", odd).output.split("\n"))
+    assert run("report", odd).output == f"{odd / 'report.html'}\n"
+
+
+def test_nothing_but_the_table_is_printed_where_nobody_watches(
+    folder: Path, tmp_path: Path
+) -> None:
+    done = run("sweep", folder.parent / "grid.toml", "--out", folder, "--json")
+    assert json.loads(done.stdout)["before"] == 16
+    assert done.stderr == ""
+
+
+def test_ctrl_c_while_a_command_loads_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "shoal.cli.main.import_module", lambda name: signal.raise_signal(signal.SIGINT)
+    )
+    done = run("sweep", "grid.toml", "--out", "out")
+    assert (done.exit_code, done.output) == (130, "Stopped.\n")
 
 
 def test_failed_cells_are_told_and_give_exit_code_1(tmp_path: Path) -> None:
@@ -118,6 +143,38 @@ def test_a_sweeps_report_is_one_page_whose_tables_sort(folder: Path, browser: Br
         assert "Shoal 0." in page.locator("footer").inner_text()
 
 
+OUTSIDE = """svg => {
+  const box = svg.getBoundingClientRect();
+  return [...svg.querySelectorAll("text")].filter(text => {
+    const own = text.getBoundingClientRect();
+    return own.left < box.left || own.right > box.right || own.top < box.top;
+  }).map(text => text.textContent);
+}"""
+
+
+def test_long_titles_and_labels_stay_within_their_figure(tmp_path: Path, browser: Browser) -> None:
+    from shoal.figures.regret import regret_figure
+    from shoal.figures.report import Section, report_page
+
+    long = "pooled-elimination gamma=0.125 n_batches=10 regularisation=0.5"
+    curves = pl.DataFrame(
+        {"policy": [long, long], "round": [1, 9], "mean": [1.0, 9.0], "low": 1.0, "high": 9.0}
+    )
+    title = "instances: clustered, users: 10, arms: 2, least group C: 1, rounds T: 20"
+    figures = [
+        regret_figure(curves, title=title),
+        regret_figure(curves.with_columns(policy=pl.lit("ucb")), title=title),
+    ]
+    file = tmp_path / "page.html"
+    page = report_page("figures", [Section("", "", figures)], configuration={}, version="")
+    file.write_text(page, "utf-8")
+    with looking(browser, file) as shown:
+        for figure in shown.locator("figure svg").all():
+            assert figure.evaluate(OUTSIDE) == []
+            assert title.replace(" ", "") in (figure.text_content() or "").replace(" ", "")
+            assert figure.get_attribute("aria-label") == title
+
+
 def test_a_comparison_is_reported_too_into_a_file_of_ones_own(
     tmp_path: Path, browser: Browser
 ) -> None:
@@ -125,7 +182,7 @@ def test_a_comparison_is_reported_too_into_a_file_of_ones_own(
         "compare", "--policies", "random,best-arm", "--users", 12, "--horizon", 50, "--runs", 2,
         "--workers", 1, "--out", tmp_path / "out",
     )  # fmt: skip
-    target = tmp_path / "page.html"
+    target = tmp_path / "new folder" / "page.html"
     done = run("report", tmp_path / "out", "--out", target)
     assert done.exit_code == 0, done.output
     with looking(browser, target) as page:

@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-out = Console()
-err = Console(stderr=True)
+# Names of folders and options are shown as they are: "run[a]" is no markup, ":x:" no emoji.
+out = Console(markup=False, emoji=False)
+err = Console(stderr=True, markup=False, emoji=False)
 
 
 class Update(Protocol):
@@ -33,7 +34,7 @@ def waiting(title: str) -> Iterator[None]:
 def progress(title: str) -> Iterator[Update]:
     """Show a bar; yields what is called to move it."""
     with Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f} %"),
         TimeElapsedColumn(),
@@ -41,13 +42,14 @@ def progress(title: str) -> Iterator[Update]:
         TimeRemainingColumn(),
         console=err,
         transient=True,
+        disable=not err.is_interactive,
     ) as bar:
         task = bar.add_task(title, total=None)
 
         def update(finished: str, done: int, total: int, title: str | None = None) -> None:
             bar.update(task, completed=done, total=total, description=title)
             if finished:
-                bar.console.print(f"[dim]done: {finished}[/dim]", highlight=False)
+                bar.console.print(f"done: {finished}", style="dim", highlight=False)
 
         yield update
 

@@ -1,4 +1,4 @@
-"""The entry point: finds the command, and turns Shoal's errors into one line and exit code 2.
+"""The entry point: finds the command; what Shoal refuses is one line and exit code 2.
 
 A command's module is loaded when it is needed, so that ``shoal --help`` is quick.
 """
@@ -53,17 +53,31 @@ class Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; what Shoal refuses is one line and exit code 2."""
+        """Run the command; a refusal has exit code 2, and Ctrl-C has 130."""
         try:
             return super().invoke(ctx)
         except ShoalError as error:
             raise Refusal(str(error)) from error
+        except KeyboardInterrupt:
+            raise Stopped("Stopped.") from None
+        except MemoryError as error:
+            raise Refusal(f"there is not enough memory for this: {error}.") from error
 
 
 class Refusal(click.ClickException):
     """An input that Shoal refuses: a usage error."""
 
     exit_code = 2
+
+
+class Stopped(click.ClickException):
+    """Ctrl-C: not an error, but not the end either."""
+
+    exit_code = 130
+
+    def show(self, file: object = None) -> None:
+        """Say how to go on, where the command knows."""
+        click.echo(self.format_message(), err=True)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

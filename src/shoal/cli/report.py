@@ -50,6 +50,7 @@ def command(folder: Path, out: Path | None) -> None:
             version=f"Played by Shoal {configuration['shoal']}, written by Shoal {__version__}.",
         )
     target = out or folder / "report.html"
+    target.parent.mkdir(parents=True, exist_ok=True)
     write_whole(target, page.encode())
     console.out.print(f"{target}", highlight=False, soft_wrap=True)
 

@@ -8,17 +8,8 @@ from pathlib import Path
 
 import click
 
+from shoal.cli.main import Stopped
 from shoal.cli.options import engine_options, json_option
-
-
-class Stopped(click.ClickException):
-    """Ctrl-C: not an error, but not the end either."""
-
-    exit_code = 130
-
-    def show(self, file: object = None) -> None:
-        """Say how to go on."""
-        click.echo(self.format_message(), err=True)
 
 
 @click.command(name="sweep")

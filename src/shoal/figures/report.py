@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
 from string import Template
+from textwrap import wrap
 from typing import Any
 
 import altair as alt
@@ -15,6 +17,12 @@ import vl_convert
 
 INK = "#010203"
 """Stands for the page's own colour of text, which is not the same by day and by night."""
+
+LINE = 42
+"""Characters in a line of a figure's title."""
+
+FIRM = "\N{NO-BREAK SPACE}"
+SIZE = re.compile(r'width="(\d+)" height="(\d+)" viewBox="[^"]*"')
 
 
 @dataclass(frozen=True)
@@ -65,9 +73,8 @@ def _section(section: Section) -> str:
 def inline_svg(figure: alt.TopLevelMixin, *, width: int = 290, height: int = 290) -> str:
     """Draw a figure for a page: small enough for a phone, its ink that of the page."""
     spec = figure.to_dict()
-    # Fonts differ between machines: leave room for labels that come out wider than measured.
-    padding = {"left": 5, "right": 28, "top": 5, "bottom": 5}
-    spec |= {"width": width, "background": "transparent", "padding": padding}
+    title = str(spec.get("title", ""))
+    spec |= {"width": width, "background": "transparent", "title": _lines(title)}
     if spec.get("height") is None or spec["height"] > height:
         spec["height"] = height
     config = spec.setdefault("config", {})
@@ -78,10 +85,31 @@ def inline_svg(figure: alt.TopLevelMixin, *, width: int = 290, height: int = 290
         "gridColor": INK, "gridOpacity": 0.15, "domainOpacity": 0.5, "tickOpacity": 0.5,
     }  # fmt: skip
     config["axisX"] = {"tickCount": 6, "labelOverlap": True}
+    config["axisY"] = {"titlePadding": 10}
     config["title"] = {"anchor": "start", "fontSize": 13, "color": INK}
     svg = vl_convert.vegalite_to_svg(json.dumps(spec)).replace(INK, "currentColor")
-    name = escape(str(spec.get("title", "")), quote=True)
-    return svg.replace("<svg ", f'<svg role="img" aria-label="{name}" ', 1)
+    name = escape(title, quote=True)
+    return _widened(svg, beside=width).replace("<svg ", f'<svg role="img" aria-label="{name}" ', 1)
+
+
+def _lines(title: str) -> list[str]:
+    """Break a long title, after commas alone.
+
+    >>> _lines("instances: clustered, least group C: 10, rounds T: 100")
+    ['instances: clustered, least group C: 10,', 'rounds T: 100']
+    """
+    firm = title.replace(" ", FIRM).replace(f",{FIRM}", ", ")
+    return [line.replace(FIRM, " ") for line in wrap(firm, LINE, break_long_words=False)]
+
+
+def _widened(svg: str, *, beside: int) -> str:
+    """Leave room for text that comes out wider where it is read: fonts differ by a fifth."""
+
+    def wider(size: re.Match[str]) -> str:
+        width = int(size[1]) + (int(size[1]) - beside) // 5
+        return f'width="{width}" height="{size[2]}" viewBox="0 0 {width} {size[2]}"'
+
+    return SIZE.sub(wider, svg, count=1)
 
 
 def _table(table: Table) -> str:

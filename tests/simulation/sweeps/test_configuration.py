@@ -62,8 +62,11 @@ def test_large_populations_are_played_in_smaller_blocks() -> None:
     [
         (("horizon", "horizn"), "key in line 10 of {} must be a known name; got 'horizn': did you"),
         (("= 100", "= 'long'"), "horizon in line 10 of {} must be a whole number of at least 1"),
-        (("    40", "    4.5"), r"users\[1\] in line 5 of {} must be a whole number"),
-        (("    40", "    20"), r"users\[1\] in line 5 of {} must differ from those before it; got"),
+        (("    40", "    4.5"), r"users\[1\] in lines 5 to 8 of {} must be a whole number"),
+        (
+            ("    40", "    20"),
+            r"users\[1\] in lines 5 to 8 of {} must differ from those before it",
+        ),
         (('"random"', '"randm"'), r"policies\[1\] in line 3 of {} .* did you mean 'random'"),
         (('"linear"', '"liner"'), "instances in line 4 of {} .* did you mean 'linear'"),
         (("[2, 4]", "[]"), "min_group_size in line 9 of {} must have at least one value"),
@@ -80,6 +83,11 @@ def test_large_populations_are_played_in_smaller_blocks() -> None:
         (("policies", "#"), "{} must name policies; got none"),
         (("runs = 25", "participation = 1.5"), "participation in line 11 .* between 0 and 1"),
         (("runs = 25", "seed = -1"), "seed in line 11 of {} must be a whole number of at least 0"),
+        (("= 25", f"= {2**63}"), r"runs in line 11 of {} must lie between .* got .* of 64 bits"),
+        (("[4, 8]", f"[4, [0x{'f' * 5000}]]"), r"gamma in line 14 of {} must lie .* 20000 bits"),
+        (("= 25", "= 1" + "0" * 5000), "{} must be TOML; got: .* 5001 digits"),
+        (("= 25", "= " + "[" * 5000), "{} must be TOML; got: .* recursion"),
+        (("= 25", "= 1000000000000"), "at most 1,000,000 cells; got 600,000,000,000"),
     ],
 )
 def test_bad_input_is_told_with_its_line(
@@ -87,6 +95,35 @@ def test_bad_input_is_told_with_its_line(
 ) -> None:
     with pytest.raises(InvalidInputError, match=message.format(tmp_path / "sweep.toml")):
         read(tmp_path, WHOLE.replace(*change))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('policies = "ucb"\n\noptions.ubc.c = 1\n', "in line 3 of"),
+        (
+            'policies = "ucb"\noptions = {\'ucb\' = {"b.d" = 1}}\n',
+            r"options\.ucb\.b\.d in line 2 of",
+        ),
+        ('policies = """\nuserz = 3\n"""\n# [\nuserz = 3\n', "key in line 5 of .* 'userz'"),
+        ('policies = [ # ]\n "ucb"]\n[options]\n[options.ucb]\nb = 1\n', "b in line 5 of"),
+    ],
+)
+def test_lines_are_those_of_the_key_however_it_is_written(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        read(tmp_path, text)
+
+
+def test_the_greatest_seed_is_taken_and_a_mark_before_the_text_is_skipped(tmp_path: Path) -> None:
+    configuration = read(tmp_path, f'\ufeffpolicies = "random"\nseed = {2**63 - 1}\n')
+    assert configuration.seed == (2**63 - 1,)
+
+
+def test_cells_are_counted_as_they_are_laid_out(tmp_path: Path) -> None:
+    configuration = read(tmp_path, WHOLE.replace("40,", "400_000,"))
+    assert configuration.n_cells == len(cells_of(configuration)) == 2 * 3 * (2 + 13)
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:

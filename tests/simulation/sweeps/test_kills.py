@@ -65,6 +65,22 @@ def test_ten_kills_at_random_times_change_nothing(tmp_path: Path) -> None:
     assert not list(out.rglob("*.part"))
 
 
+def test_a_kill_before_the_first_file_is_whole_locks_nobody_out(tmp_path: Path) -> None:
+    file, out = tmp_path / "sweep.toml", tmp_path / "out"
+    file.write_text('policies = "random"\nhorizon = 20\nruns = 1\n')
+    code = (
+        "import os, signal; os.fsync = lambda file: os.kill(os.getpid(), signal.SIGKILL);"
+        "from shoal.cli.main import main; main()"
+    )
+    killed = subprocess.run(
+        [sys.executable, "-c", code, "sweep", str(file), "--out", str(out)], check=False
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert (out / "sweep.json.part").exists()
+    assert sweep(read_configuration(file), out, engine=Here()).done == 1
+    assert not list(out.rglob("*.part"))
+
+
 def wait_for_more(out: Path, n_cells: int, *, seconds: float) -> None:
     end = time.monotonic() + seconds
     while len(cells(out)) == n_cells and time.monotonic() < end:

@@ -140,6 +140,44 @@ def test_a_folder_with_other_things_in_it_is_refused(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
     with pytest.raises(InvalidInputError, match="must be the folder of a sweep"):
         status(tmp_path)
+    (tmp_path / "thesis.tex").rename(tmp_path / "thesis.part")
+    with pytest.raises(InvalidInputError, match="holds other files"):
+        sweep(SMALL, tmp_path, engine=Here())
+    with pytest.raises(InvalidInputError, match=r"got '.*thesis\.part': Not a directory"):
+        sweep(SMALL, tmp_path / "thesis.part", engine=Here())
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.part"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["[]", "{}", "nonsense", '{"options": {}, "users": [0], "policies": ["ucb"], "shoal": "1"}'],
+)
+def test_a_configuration_of_something_else_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "sweep.json").write_text(content)
+    with pytest.raises(InvalidInputError, match="must be the folder of a sweep; got"):
+        status(tmp_path)
+    with pytest.raises(InvalidInputError):
+        sweep(SMALL, tmp_path, engine=Here())
+
+
+@pytest.mark.parametrize("name", ["run[a]", "run*", "run?"])
+def test_a_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
+    other = Configuration(**{**vars(SMALL), "users": (14,)})
+    sweep(other, tmp_path / "runa", engine=Here())
+    sweep(SMALL, tmp_path / name, engine=Here())
+    assert sorted(records(tmp_path / name)["n_users"].unique()) == [12, 20]
+
+
+def test_an_empty_cell_is_played_again(tmp_path: Path) -> None:
+    sweep(SMALL, tmp_path / "out", engine=Here())
+    before = records(tmp_path / "out")
+    next((tmp_path / "out" / "cells").iterdir()).write_bytes(b"")
+    assert status(tmp_path / "out").done == 3
+    assert records(tmp_path / "out")["cell"].n_unique() == 3
+    changed = Configuration(**{**vars(SMALL), "seed": (0, 1)})
+    assert sweep(changed, tmp_path / "out", new=tmp_path / "new", engine=Here()).taken == 3
+    assert sweep(SMALL, tmp_path / "out", engine=Here()) == Outcome(4, 3, 0, 1, 0)
+    assert records(tmp_path / "out").equals(before)
 
 
 @pytest.fixture

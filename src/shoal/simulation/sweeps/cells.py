@@ -10,11 +10,8 @@ from itertools import product
 from typing import Any
 
 from shoal import __version__
-from shoal.simulation.comparison import RUNS_PER_CELL, Cell
+from shoal.simulation.comparison import Cell
 from shoal.simulation.sweeps.configuration import Configuration
-
-MOST_USERS_PER_CELL = 1_000_000
-"""Large populations are played in smaller blocks of runs, to bound a cell's memory."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,7 @@ def cells_of(configuration: Configuration, *, version: str = __version__) -> lis
             "participation": participation,
             "seed": seed,
         }
-        block = max(1, min(RUNS_PER_CELL, MOST_USERS_PER_CELL // users))
+        block = configuration.block(users)
         cells += [
             Cell(instance, policy, first, min(block, configuration.runs - first), settings, options)
             for policy in configuration.policies

@@ -19,9 +19,13 @@ from shoal.instances import INSTANCES
 from shoal.model import Problem
 from shoal.model.numbers import whole_number
 from shoal.policies import POLICIES, find_policy, make_policy
+from shoal.simulation.comparison import RUNS_PER_CELL
 from shoal.simulation.sweeps.toml import Toml
 
+MOST_CELLS = 1_000_000
 MOST_USERS_TO_TRY = 10_000
+MOST_USERS_PER_CELL = 1_000_000
+"""Large populations are played in smaller blocks of runs, to bound a cell's memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +47,30 @@ class Configuration:
     seed: tuple[int, ...] = (0,)
     options: Mapping[str, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict)
     runs: int = 20
+
+    def __post_init__(self) -> None:
+        """Refuse, before it is laid out, a grid that no memory holds."""
+        if self.n_cells > MOST_CELLS:
+            raise InvalidInputError(
+                f"a sweep must have at most {MOST_CELLS:,} cells; got {self.n_cells:,}."
+            )
+
+    @property
+    def n_cells(self) -> int:
+        """Settings × points × blocks of runs."""
+        settings = (
+            self.seed, self.instances, self.arms, self.min_group_size, self.horizon, self.rewards,
+            self.participation,
+        )  # fmt: skip
+        points = sum(
+            math.prod(map(len, self.options.get(policy, {}).values())) for policy in self.policies
+        )
+        blocks = sum(-(-self.runs // self.block(users)) for users in self.users)
+        return math.prod(map(len, settings)) * points * blocks
+
+    def block(self, users: int) -> int:
+        """Return how many runs of so many users a cell has at most."""
+        return max(1, min(RUNS_PER_CELL, MOST_USERS_PER_CELL // users))
 
     def points(self, policy: str) -> list[dict[str, Any]]:
         """Return every combination of a policy's options."""
@@ -75,7 +103,7 @@ def read_configuration(path: str | Path) -> Configuration:
     known = [f.name for f in fields(Configuration)]
     for key in file.content:
         if key not in known:
-            raise UnknownNameError(f"key in line {file.line(key)} of {path}", key, known)
+            raise UnknownNameError(f"key in {file.place(key)}", key, known)
     if "policies" not in file.content:
         raise InvalidInputError(f"{path} must name policies; got none.")
     values: dict[str, Any] = {
@@ -167,9 +195,7 @@ def _options(file: Toml, policies: tuple[str, ...]) -> dict[str, dict[str, tuple
     for policy, table in given.items():
         if policy not in policies:
             raise UnknownNameError(
-                f"policy with options in line {file.line('options', policy)} of {file.path}",
-                policy,
-                policies,
+                f"policy with options in {file.place('options', policy)}", policy, policies
             )
         if not isinstance(table, dict):
             raise InvalidInputError(

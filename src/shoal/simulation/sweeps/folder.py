@@ -12,7 +12,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -43,12 +42,12 @@ class SweepFolder:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Make the folder, hold its lock, and clean what a killed sweep left behind."""
-        if self.path.exists() and not self.exists and any(self._strangers()):
-            raise InvalidInputError(
-                "out must be a new folder or that of a sweep; "
-                f"{str(self.path)!r} holds other files."
-            )
         try:
+            if self.path.exists() and not self.exists and any(self._strangers()):
+                raise InvalidInputError(
+                    "out must be a new folder or that of a sweep; "
+                    f"{str(self.path)!r} holds other files."
+                )
             for folder in (self.path, self.cells, self.failed):
                 folder.mkdir(parents=True, exist_ok=True)
             held = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -67,8 +66,8 @@ class SweepFolder:
             os.close(held)
 
     def _strangers(self) -> Iterator[Path]:
-        ours = {"cells", "failed", "lock", "progress.json"}
-        return (path for path in self.path.iterdir() if path.name not in ours)
+        ours = {"cells", "failed", "lock", "sweep.json", "progress.json"}
+        return (p for p in self.path.iterdir() if p.name.removesuffix(TEMPORARY) not in ours)
 
     def _acquire(self, held: int) -> None:
         end = time.monotonic() + PATIENCE
@@ -102,16 +101,18 @@ class SweepFolder:
     def configuration(self) -> dict[str, Any]:
         """Return the configuration that the sweep was begun with."""
         try:
-            content: dict[str, Any] = json.loads((self.path / "sweep.json").read_text("utf-8"))
+            content = json.loads((self.path / "sweep.json").read_text("utf-8"))
         except (OSError, ValueError):
+            content = None
+        if not isinstance(content, dict):
             raise InvalidInputError(
                 f"{str(self.path)!r} must be the folder of a sweep; got no sweep.json to read."
-            ) from None
+            )
         return content
 
     def done(self) -> set[str]:
         """Return the names of the finished cells."""
-        return {path.stem for path in self.cells.glob("*.parquet")}
+        return {path.stem for path in self.cells.glob("*.parquet") if _is_whole(path)}
 
     def failures(self) -> dict[str, dict[str, Any]]:
         """Return by cell why it failed."""
@@ -134,7 +135,7 @@ class SweepFolder:
     def take_over(self, name: str, other: SweepFolder) -> bool:
         """Take a finished cell from another sweep's folder, if it is there."""
         source = other.cells / f"{name}.parquet"
-        if not source.is_file():
+        if not source.is_file() or not _is_whole(source):
             return False
         write_whole(self.cells / source.name, source.read_bytes())
         return True
@@ -177,9 +178,8 @@ def write_whole(path: Path, content: bytes) -> None:
         with suppress(OSError):
             part.unlink()
         if isinstance(error, OSError):
-            free = shutil.disk_usage(path.parent).free
             raise ShoalError(
-                f"{path} must be writable; got: {error.strerror} ({free / 1e6:,.0f} MB free). "
+                f"{path} must be writable; got: {error.strerror}. "
                 "What was written before is whole; the same command goes on."
             ) from None
         raise
@@ -188,6 +188,11 @@ def write_whole(path: Path, content: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _is_whole(path: Path) -> bool:
+    """A broken disk may leave a file with nothing in it; a cell like that is played again."""
+    return path.stat().st_size > 0
 
 
 def _json(content: Mapping[str, Any]) -> bytes:

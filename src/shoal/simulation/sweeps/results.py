@@ -54,9 +54,10 @@ def read_sweep(folder: str | Path) -> pl.DataFrame:
     """
     place = SweepFolder(Path(folder))
     place.configuration()
-    if not place.done():
+    files = [place.cells / f"{name}.parquet" for name in place.done()]
+    if not files:
         raise InvalidInputError(f"{str(folder)!r} must have a finished cell; got none.")
-    return pl.read_parquet(place.cells / "*.parquet").sort(*SETTING, "run", "round")
+    return pl.read_parquet(files, glob=False).sort(*SETTING, "run", "round")
 
 
 def summarise(records: pl.DataFrame) -> pl.DataFrame:

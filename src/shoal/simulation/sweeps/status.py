@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from shoal.errors import InvalidInputError
 from shoal.simulation.sweeps.cells import cells_of
 from shoal.simulation.sweeps.configuration import Configuration
 from shoal.simulation.sweeps.folder import SweepFolder
@@ -33,7 +34,12 @@ def status(folder: str | Path) -> Status:
     """Look at a sweep's folder. A sweep counts as running only while its process lives."""
     place = SweepFolder(Path(folder))
     content = place.configuration()
-    cells = cells_of(configuration_from(content), version=content["shoal"])
+    try:
+        cells = cells_of(configuration_from(content), version=content["shoal"])
+    except (ArithmeticError, AttributeError, LookupError, TypeError):
+        raise InvalidInputError(
+            f"{str(folder)!r} must be the folder of a sweep; got a sweep.json of something else."
+        ) from None
     names = {cell.name: cell for cell in cells}
     done = len(place.done() & names.keys())
     failures = {name: why for name, why in place.failures().items() if name in names}
