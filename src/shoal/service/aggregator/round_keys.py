@@ -35,15 +35,15 @@ class RoundKeys:
 
     def __init__(self, key: bytes, folder: Path | None) -> None:
         self._key = key
-        self._folder = folder
+        self.folder = folder
         self._known: dict[int, bytes] = {}
 
     def of(self, round_id: int) -> bytes:
         """Return an open round's key; the caller holds the round's lock."""
-        if self._folder is None:
+        if self.folder is None:
             return self._key
         if round_id not in self._known:
-            file = self._folder / str(round_id)
+            file = self.folder / str(round_id)
             secret = read_key(file) or make_key(file)
             digest = blake2b(secret, key=self._key, digest_size=KEY_BYTES).digest()
             self._known[round_id] = digest
@@ -51,11 +51,11 @@ class RoundKeys:
 
     def forget_ended(self, connection: Connection) -> None:
         """Forget the key of every round that is not open any more."""
-        if self._folder is None or not self._folder.is_dir():
+        if self.folder is None:
             return
         table = store.rounds
         still = set(connection.scalars(select(table.c.id).where(table.c.state == rounds.OPEN)))
-        for file in self._folder.glob("[0-9]*"):
+        for file in self.folder.glob("[0-9]*"):
             if int(file.name) not in still:
                 self._known.pop(int(file.name), None)
                 file.unlink()

@@ -297,6 +297,8 @@ class Aggregator:
         return done
 
     def _forget_keys(self) -> None:
+        if self._keys.folder is None:
+            return
         with self._lock, self.database.read() as connection:
             self._keys.forget_ended(connection)
 
