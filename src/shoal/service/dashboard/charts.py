@@ -47,7 +47,7 @@ Figure = alt.Chart | alt.LayerChart | alt.FacetChart
 
 _ROUND = (
     alt.X("round:Q", title="round")
-    .axis(grid=False, tickMinStep=1, format="d")
+    .axis(grid=False, format="d", labelExpr="datum.value % 1 ? '' : datum.label")
     .scale(zero=False, nice=False)
 )
 _LOG = alt.Axis(values=[m * 10**e for e in range(8) for m in (1, 2, 5)], format="~s")
@@ -197,7 +197,8 @@ def _theme(text: str, quiet: str, line: str, colours: list[str]) -> Spec:
         "view": {"stroke": None},
         "axis": {**axis, "gridColor": line, "labelFontSize": 12, "titleFontSize": 12,
                  "titleFontWeight": 500, "titlePadding": 8, "tickCount": 6},
-        "legend": {"labelColor": text, "labelFontSize": 12, "symbolSize": 90, "labelLimit": 170},
+        "legend": {"labelColor": text, "labelFontSize": 12, "symbolSize": 90, "labelLimit": 170,
+                   "layout": {"bottom": {"direction": "vertical", "anchor": "start"}}},
         "range": {"category": colours, "ordinal": [text]},
         "rule": {"color": colours[0]},
         "point": {"color": colours[0]},
