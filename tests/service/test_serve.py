@@ -78,9 +78,10 @@ def test_the_split_roles_share_nothing_but_an_address_and_a_token(
         SHOAL_AGGREGATOR_DATABASE=stores.aggregator,
     ) as aggregator:  # fmt: skip
         assert aggregator.stdout is not None
-        lines = [aggregator.stdout.readline() for _ in range(5)]
+        lines = [aggregator.stdout.readline() for _ in range(6)]
         tokens = dict(line.split() for line in lines[:4])
         assert lines[4].startswith("These tokens are shown this once")
+        assert lines[5].startswith("The dashboard is at http://127.0.0.1:")
         assert set(tokens) == {"operator", "app", "analyst", "learner"}
         with role(
             "learner", SHOAL_DATA=str(tmp_path / "l"), SHOAL_LEARNER_PORT=str(other),

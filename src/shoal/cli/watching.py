@@ -15,8 +15,8 @@ from shoal.cli import console
 if TYPE_CHECKING:
     from shoal.client import Release
 
-RECENT = 20  # rounds that a reward is averaged over: one round's clicks are noisy
-FIRST = 5
+RECENT = 10  # rounds that a reward is averaged over, as on the dashboard: one is noisy
+FIRST = 10
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 50
 
@@ -82,8 +82,8 @@ class Watch:
             ("reward per user", f"{found['reward']:.3f}"),
             ("", self._curve()),
             (f"in the first {FIRST} rounds", f"{found['first_reward']:.3f}"),
-            ("best single arm", f"{self._best_single:.3f}"),
-            ("full knowledge", f"{self._full_knowledge:.3f}"),
+            ("best single arm, true mean", f"{self._best_single:.3f}"),
+            ("full knowledge, true mean", f"{self._full_knowledge:.3f}"),
             ("totals released", f"{self._totals:,}"),
             ("smallest group", f"{self._smallest or '-'}  (C = {self._min_group_size})"),
             ("groups withheld", f"{self._withheld:,}"),

@@ -26,11 +26,39 @@ from shoal.service.store import aggregator as store
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule, the threats that it answers (THREATS.md), and how it is checked."""
+    """A rule, the threats that it answers, and how it is checked; ``exact`` if noise hides it."""
 
     title: str
     threats: tuple[int, ...]
     check: str
+    exact: bool = False
+
+
+THREATS: dict[int, str] = {
+    1: "a group shrinks below C",
+    2: "duplicate report",
+    3: "replay in another round",
+    4: "overlapping groups in a round",
+    5: "the same round with new groups",
+    6: "late report",
+    7: "totals from which a smaller set can be derived",
+    8: "fixed rewards and regrouping",
+    9: "homogeneous total",
+    10: "sybils, or users that the learner controls",
+    11: "out-of-range reward",
+    12: "NaN, infinity, −0, huge numbers, booleans, strings",
+    13: "fingerprints in low-order bits",
+    14: "order or rounding of float sums",
+    15: "crash between report and release",
+    16: "fresh noise on every retry is averaged out",
+    17: "an old backup reopens rounds",
+    18: "logs, metrics, tracebacks",
+    19: "database file and backups",
+    20: "token confusion",
+    21: "release time or count shows a reporter",
+    22: "C lowered later",
+}
+"""As docs/service/privacy.md has them."""
 
 
 RULES: dict[str, Rule] = {
@@ -56,11 +84,11 @@ RULES: dict[str, Rule] = {
     ),
     "grid": Rule(
         "Totals are whole steps that rewards between 0 and 1 can give, and noise.", (11, 13, 14),
-        "Each total is compared with its least and greatest possible value.",
+        "Each total is compared with its least and greatest possible value.", exact=True,
     ),
     "homogeneous": Rule(
         "Totals that show everyone's reward are counted.", (9,),
-        "They are counted again in each release, where there is no noise. They are not prevented.",
+        "They are counted again in each release. They are not prevented.", exact=True,
     ),
     "noise": Rule(
         "Totals carry the noise that the campaign asks for, or none.", (8, 16),
@@ -81,7 +109,7 @@ Faults = dict[str, list[str]]  # by rule
 
 @dataclass(frozen=True)
 class Audit:
-    """What was found: rounds looked at, and the faults of each rule."""
+    """What was found: released rounds looked at, and the faults of each rule."""
 
     rounds: int
     faults: Faults
@@ -103,7 +131,7 @@ def audit(database: Database, name: str) -> Audit:
         with database.read() as connection:  # one short look at a time: the service goes on
             for rule, fault in check_round(connection, name, number, campaign):
                 faults[rule].append(f"round {number}: {fault}")
-    return Audit(len(listed), faults)
+    return Audit(sum(state == RELEASED for _, state in listed), faults)
 
 
 def check_round(

@@ -64,6 +64,8 @@ def run_aggregator(
             aggregator, max_body_bytes=part.max_body_bytes, body_seconds=part.body_seconds
         )
         warm_up()
+        host = f"[{part.host}]" if ":" in part.host else part.host
+        announce(f"The dashboard is at http://{host}:{part.port}/")
         _serve(app, part.host, part.port, stop=aggregator.bell.silence)
 
 

@@ -9,6 +9,7 @@ from tests.service.dashboard.visits import Visitor, create, play
 from tests.service.live import Live, learning, serve
 
 from shoal.errors import InvalidInputError
+from shoal.service.audit import RULES
 from shoal.service.dashboard.enrolment import read_users
 
 FORM = {
@@ -54,17 +55,19 @@ def test_a_campaign_is_made_from_the_form(live: Live, operator: Visitor) -> None
         ("name", "a b", "must be 1 to 64 letters"),
         ("name", "taken", "is the name of another campaign"),
         ("arms", "", "at least one"),
-        ("arms", "a\na", "arms must have different names"),
+        ("arms", "a\na", "must be different"),
         ("min_group_size", "many", "must be a whole number"),
         ("min_group_size", "4", "must be at least 5, the floor"),
-        ("min_group_size", "2000", "must be at most seats"),
+        ("min_group_size", "2000", "must be at most the seats"),
         ("seats", "", "is needed"),
         ("seats", "0", "must be at least 1"),
         ("seats", "99999999999", "must be at most 10,000,000"),
         ("horizon", "1.5", "must be a whole number"),
-        ("policy", "explore-then-commit", "needs a horizon"),
+        ("policy", "explore-then-commit", "needs to know how many rounds"),
         ("policy", "ucb", "must be anonymous"),
         ("options", "speed = 3", "must be a known name"),
+        ("options", "drift = -1", "must be a number of at least 0"),
+        ("arm_slots", "2", "must be at least as many as there are arms"),
         ("close_after_hours", "5", "is needed"),
         ("epsilon", "none", "must be a number"),
         ("epsilon", "0", "must be at least 0.001"),
@@ -80,9 +83,40 @@ def test_a_wrong_field_is_named_with_its_rule(
     assert answer.status_code == 422
     assert rule in answer.text
     assert live.aggregator.directory.names() == before
-    if field not in ("policy", "options", "sure"):  # those are known when it is sent
+    if field != "sure":
         said = operator.send("/new-campaign/check", **given).json()
-        assert any(rule in text for text in said.values()), said
+        other = "open_every_hours" if field == "close_after_hours" else field
+        assert rule in said[other], said
+
+
+def test_every_wrong_field_is_told_whatever_else_is_wrong(operator: Visitor) -> None:
+    given = FORM | {"name": "wrong", "arms": "", "min_group_size": "4"}
+    hours = {"open_every_hours": "5", "close_after_hours": "6"}
+    said = operator.send("/new-campaign/check", **given, **hours).json()
+    assert "the floor" in said["min_group_size"]
+    assert "at most the time from one opening to the next" in said["close_after_hours"]
+    assert "at least one" in said["arms"]
+
+
+def test_the_anonymity_page_of_noisy_totals_says_so(live: Live, operator: Visitor) -> None:
+    operator.send("/new-campaign", **FORM | {"name": "noisy", "epsilon": "0.25"})
+    operator.send("/campaigns/noisy/check")
+    page = operator.http.get("/campaigns/noisy/anonymity").text
+    assert "Epsilon of the noise, each round</dt><dd>0.25</dd>" in page
+    assert "not counted: noise hides them" in page
+    assert page.count(">not checked<") == 2
+    assert page.count(">nothing released yet<") == len(RULES) - 2
+    assert ">holds<" not in page
+    assert "2: duplicate report" in page
+
+
+def test_a_round_of_too_few_users_is_asked_for_twice(live: Live, operator: Visitor) -> None:
+    operator.send("/new-campaign", **FORM | {"name": "nobody"})
+    asked = operator.send("/campaigns/nobody/open", number="1")
+    assert (asked.status_code, "fewer than C = 20 users" in asked.text) == (200, True)
+    assert live.aggregator.latest("nobody") is None
+    assert operator.send("/campaigns/nobody/open", number="1", sure="yes").status_code == 303
+    assert live.aggregator.latest("nobody") is not None
 
 
 def test_markup_in_a_name_stays_text(live: Live, operator: Visitor) -> None:
@@ -173,6 +207,8 @@ def test_arms_are_added_and_retired(live: Live, operator: Visitor) -> None:
     assert "Add the arm culture" in operator.send(f"{place}/arms", arm="culture").text
     assert operator.send(f"{place}/arms", arm="culture", sure="yes").status_code == 303
     assert "All slots are taken" in operator.http.get(f"{place}/arms").text
+    again = operator.send(f"{place}/arms", arm="culture", sure="yes")
+    assert (again.status_code, "There is an arm culture already" in again.text) == (422, True)
     full = operator.send(f"{place}/arms", arm="one more", sure="yes")
     assert (full.status_code, "no free slot" in full.text) == (422, True)
     assert "can&#39;t be brought back" in operator.send(f"{place}/arms/retire", arm="sport").text
@@ -200,5 +236,9 @@ def test_tokens_are_shown_once_replaced_after_a_question_and_revoked(
     assert "phone" in live.aggregator.access.roles()
     assert operator.send("/tokens/revoke", name="phone", sure="yes").status_code == 303
     assert "phone" not in live.aggregator.access.roles()
+    for path in ("/tokens/revoke", "/tokens"):
+        asked = operator.send(path, name="learner", role="learner").text
+        assert "the learner plans no rounds" in asked
+        assert "plans no rounds" not in operator.send(path, name="app", role="app").text
     assert operator.send("/tokens", name="a b", role="app").status_code == 422
     assert operator.send("/tokens", name="a", role="king").status_code == 422

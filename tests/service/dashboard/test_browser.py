@@ -10,7 +10,17 @@ from pathlib import Path
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 from tests.service.conftest import Stores
-from tests.service.dashboard.visits import CAMPAIGN, SECONDS, create, play, wait
+from tests.service.dashboard.visits import (
+    ARMS,
+    CAMPAIGN,
+    N_USERS,
+    SECONDS,
+    Visitor,
+    create,
+    play,
+    wait,
+)
+from tests.service.helpers import users
 from tests.service.live import Live, learning, serve
 
 from shoal.service.audit import RULES
@@ -93,6 +103,7 @@ def test_a_campaign_is_made_enrolled_and_played_on_the_pages(
         expect(page.locator("#name-error")).to_be_empty()
         page.get_by_label("Arms", exact=True).fill(f"morning\n{MARKUP}")
         page.get_by_label("Seats").fill("4")
+        expect(page.locator("#min_group_size-error")).to_contain_text("at most the seats")
         expect(page.locator("#seats-error")).to_be_empty()
         page.get_by_label("Seats").fill("50")
         page.get_by_label("C, the least group").fill("2")
@@ -118,7 +129,11 @@ def test_a_campaign_is_made_enrolled_and_played_on_the_pages(
         expect(page.get_by_role("button", name="Open round 2")).to_be_visible()
         wait(lambda: played.aggregator.shown("reminders") == 1)
         wait_for_charts(page, 1)
-        expect(page.locator("[data-chart=shares]")).to_contain_text(MARKUP[:13])  # as text
+        expect(page.locator("[data-chart=shares]")).to_contain_text(MARKUP[:11])  # as text
+        # One round is no line and no area.
+        expect(page.locator("[data-chart=reward] .mark-symbol.role-mark path")).not_to_have_count(0)
+        expect(page.locator("[data-chart=sizes] .mark-symbol.role-mark path")).not_to_have_count(0)
+        expect(page.locator("[data-chart=shares] .mark-rect.role-mark path")).to_have_count(2)
         assert page.locator("img").count() == 0
 
 
@@ -137,8 +152,58 @@ def test_curves_move_by_themselves(browser: Browser, played: Live) -> None:
             assert path_of(page, chart) != drawn, chart
         expect(page.locator("[data-words=rounds]")).to_have_text(str(shown + 1))
         assert page.locator("[data-table=reward] tr").count() == rows + 1
+        first = page.locator("[data-chart=reward] path[stroke-dasharray='2,3'][d*='L']")
+        heights = re.findall(r",([\d.]+)", first.get_attribute("d") or "")
+        assert len(heights) == shown + 1
+        assert len(set(heights)) == 1  # the first rounds' reward is one, also in older rounds
         played.client("operator").open_round(CAMPAIGN, shown + 2)
         expect(page.locator("#state")).to_contain_text(f"Round {shown + 2}: open since")
+
+
+def test_a_session_that_ends_takes_no_form_with_it(browser: Browser, played: Live) -> None:
+    with visit(browser, played.url) as page:
+        log_in(page, played)
+        page.goto("/new-campaign")
+        page.get_by_label("Name", exact=True).fill("long-typed")
+        page.context.clear_cookies()
+        page.get_by_role("button", name="Make the campaign").click()
+        page.get_by_label("Token").fill(played.tokens["operator"])
+        page.keyboard.press("Enter")
+        expect(page.get_by_label("Name", exact=True)).to_have_value("long-typed")
+
+
+def test_a_page_takes_in_new_arms_and_rounds_of_nobody_as_it_is(
+    browser: Browser, tmp_path: Path
+) -> None:
+    stores = Stores(f"sqlite:///{tmp_path}/aggregator.db", f"sqlite:///{tmp_path}/learner.db")
+    with serve(stores) as live, learning(live), visit(browser, live.url) as page:
+        operator = live.client("operator")
+        create(live, enrolled=False)
+        log_in(page, live)
+        page.goto(PLACE)
+        page.evaluate("window.still = true")  # a page that loads itself again forgets this
+        while operator.open_round(CAMPAIGN, 1).state == "wanted":
+            pass
+        close = page.get_by_role("button", name="Close round 1")
+        close.focus()
+        operator.close_round(CAMPAIGN, 1)
+        expect(page.locator("[data-words=rounds]")).to_have_text("1")
+        expect(page.locator("#empty")).to_be_visible()
+        expect(page.locator("#charts")).to_be_hidden()
+        expect(close).to_be_visible()  # nothing is taken from under anyone's fingers
+        close.blur()
+        expect(page.get_by_role("button", name="Open round 2")).to_be_visible()
+        operator.enrol(CAMPAIGN, users(N_USERS))
+        play(live, 2)
+        wait_for_charts(page, 2)
+        page.locator("#chart-shares summary").click()
+        operator.add_arm(CAMPAIGN, "culture")
+        play(live, 3)
+        wait_for_charts(page, 3)
+        expect(page.locator("[data-head=shares] th")).to_have_text(["round", *ARMS, "culture"])
+        expect(page.locator("[data-table=shares] tr").first.locator("th, td")).to_have_count(5)
+        expect(page.locator("#chart-shares table")).to_be_visible()
+        assert page.evaluate("window.still")
 
 
 def test_the_anonymity_page_tells_every_rule_and_when_it_was_checked(
@@ -232,9 +297,17 @@ def test_a_lost_connection_is_told_and_recovered_from(browser: Browser, tmp_path
             wait_for_charts(page, 1)
             port = int(live.url.rsplit(":", 1)[1])
         expect(page.get_by_role("alert")).to_contain_text("The connection is lost")
-        with serve(stores, port=port, tokens=live.tokens) as again, learning(again):
-            play(again, 2)
-            wait_for_charts(page, 2)  # the session has outlived the process
-            expect(page.locator("#lost")).to_be_hidden()
-            again.aggregator.access.revoke("operator")
-            expect(page.get_by_role("link", name="Log in again")).to_be_visible()
+        with serve(stores, port=port, tokens=live.tokens) as again:
+            expect(page.locator("#lost")).to_be_hidden()  # the session has outlived the process
+            expect(page.locator("#unheard")).to_be_visible()
+            expect(page.locator("[data-words=rounds]")).to_have_text("1")
+            expect(page.locator(".plot svg")).to_have_count(5)
+            with Visitor(again, "analyst") as analyst:
+                assert "Totals released</dt><dd>–" in analyst.http.get(f"{PLACE}/anonymity").text
+                assert 'id="empty" hidden' in analyst.http.get(PLACE).text
+            with learning(again):
+                play(again, 2)
+                wait_for_charts(page, 2)
+                expect(page.locator("#unheard")).to_be_hidden()
+                again.aggregator.access.revoke("operator")
+                expect(page.get_by_role("link", name="Log in again")).to_be_visible()

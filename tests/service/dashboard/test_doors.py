@@ -118,6 +118,20 @@ def test_pages_that_are_not_there_are_pages(live: Live) -> None:
             assert answer.headers["content-type"].startswith("text/html")
 
 
+@pytest.mark.parametrize("path", ["/campaigns", "/foo", "/v2/campaigns"])
+def test_a_wrong_address_is_a_page_for_browsers_and_a_problem_for_programs(
+    live: Live, path: str
+) -> None:
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    page = httpx.get(live.url + path, headers=browser)
+    assert page.status_code == 404
+    assert page.headers["content-type"].startswith("text/html")
+    assert "Back to the campaigns" in page.text
+    problem = httpx.get(live.url + path)
+    assert problem.status_code == 404
+    assert problem.headers["content-type"] == "application/problem+json"
+
+
 def test_files_are_compressed_and_kept_by_their_content(live: Live) -> None:
     for name in ("shoal.css", "shoal.js", "charts.js", "favicon.svg"):
         answer = httpx.get(f"{live.url}/static/{name}")

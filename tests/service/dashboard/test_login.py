@@ -107,6 +107,18 @@ def test_the_store_has_no_session_that_could_be_used(live: Live) -> None:
     assert secret not in repr(rows)
 
 
+def test_who_is_logged_in_already_goes_on_at_once(live: Live) -> None:
+    with Visitor(live, "analyst") as analyst:
+        answer = analyst.http.get("/login?next=/campaigns/news")
+        assert answer.headers["location"] == "/campaigns/news"
+
+
+def test_after_a_form_that_came_too_late_one_is_back_at_its_page(live: Live) -> None:
+    with Visitor(live) as nobody:
+        sent = nobody.http.post("/tokens", headers={"Referer": f"{live.url}/tokens"})
+        assert sent.headers["location"] == "/login?next=/tokens"
+
+
 def test_after_logging_in_one_is_where_one_wanted_to_be(live: Live) -> None:
     with Visitor(live) as nobody:
         asked = nobody.http.get("/campaigns/news")

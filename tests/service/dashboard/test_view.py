@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 import msgspec
@@ -10,14 +12,14 @@ import numpy as np
 import pytest
 from sqlalchemy import delete, insert, select, update
 from tests.service.conftest import Stores
-from tests.service.dashboard.visits import ARMS, CAMPAIGN, Visitor, create, play
+from tests.service.dashboard.visits import ARMS, CAMPAIGN, Visitor, create, play, wait
 from tests.service.helpers import close, even, report, start, users
 from tests.service.live import Live, learning, serve
 
-from shoal.service.aggregator import Aggregator
+from shoal.service.aggregator import Aggregator, summaries
 from shoal.service.aggregator.release import Document, Noise
 from shoal.service.aggregator.witness import Progress
-from shoal.service.audit import RULES
+from shoal.service.audit import RULES, THREATS
 from shoal.service.campaign import Campaign
 from shoal.service.dashboard import checks, view
 from shoal.service.store import Database
@@ -27,10 +29,19 @@ from shoal.service.store.migrate import upgrade
 PROGRESS = f"/v1/campaigns/{CAMPAIGN}/progress"
 
 
-def fill(aggregator: Aggregator, n_rounds: int, *, n_arms: int = 3, n_users: int = 100) -> None:
-    """Store summaries as if that many rounds had been released and learnt."""
-    arms = [f"arm {arm}" for arm in range(n_arms)]
-    campaign = Campaign(arms=arms, min_group_size=5, seats=n_users, policy="random", reward_steps=1)
+def fill(
+    aggregator: Aggregator, n_rounds: int, *, n_arms: int = 3, spare: int = 0, **more: object
+) -> None:
+    """Store summaries as if that many rounds had been released and learnt.
+
+    Nobody plays the last ``spare`` arms.
+    """
+    campaign = Campaign.model_validate(
+        {
+            "arms": [f"arm {arm}" for arm in range(n_arms + spare)], "min_group_size": 5,
+            "seats": 100, "policy": "random", "reward_steps": 1, **more,
+        }
+    )  # fmt: skip
     aggregator.directory.create(CAMPAIGN, campaign)
     rows = [
         {
@@ -43,6 +54,13 @@ def fill(aggregator: Aggregator, n_rounds: int, *, n_arms: int = 3, n_users: int
     with aggregator.database.write() as connection:
         connection.execute(insert(store.summaries), rows)
     aggregator.hear({CAMPAIGN: Progress(n_rounds, n_rounds)})
+
+
+def estimate(aggregator: Aggregator, number: int, means: list[float]) -> None:
+    """Store what the learner believes before a round."""
+    millionths = np.round([means, [0.1] * len(means)], 6) * 1e6
+    with aggregator.database.write() as connection:
+        summaries.keep_estimates(connection, CAMPAIGN, number, millionths.astype("<i4").tobytes())
 
 
 def test_a_summary_says_what_the_release_says(aggregator: Aggregator) -> None:
@@ -97,6 +115,19 @@ def test_nothing_is_shown_before_the_learner_has_it_on_record(aggregator: Aggreg
     assert (found.points.round, found.points.reward) == ([1], [1.0])
 
 
+def test_what_is_not_known_is_not_shown_as_zero(sqlite_aggregator: Aggregator) -> None:
+    fill(sqlite_aggregator, 1)
+    assert view.read(sqlite_aggregator, CAMPAIGN).words["rounds"] == "1"
+    again = Aggregator(sqlite_aggregator.database, key=bytes(32))  # the learner is away
+    new = Campaign(arms=["a"], min_group_size=5, seats=9)
+    again.directory.create("new", new)
+    found = view.read(again, "new")
+    assert (found.heard, found.words["rounds"]) == (True, "0")  # no round was ever asked for
+    found = view.read(again, CAMPAIGN)
+    assert (found.heard, found.points.round) == (False, [])
+    assert {found.words[key] for key in ("rounds", "totals", "withheld", "merged")} == {"–"}
+
+
 def test_threat_21_pages_show_nothing_of_an_open_round(aggregator: Aggregator) -> None:
     start(aggregator, even(12, size=3))
     before = view.read(aggregator, "news")
@@ -144,6 +175,7 @@ def test_many_arms_are_charted_as_the_most_played_and_the_others(
     found = view.read(sqlite_aggregator, CAMPAIGN)
     assert len(found.arms) == len(found.points.shares) == 10
     assert found.arms == [*(f"arm {arm}" for arm in range(31, 40)), "all others"]
+    assert found.words["caption_estimates"].startswith("The 9 most played arms of 40. ")
     assert np.sum([row[0] for row in found.points.shares]) == pytest.approx(1, abs=0.01)
 
 
@@ -185,6 +217,52 @@ def test_without_estimates_released_averages_are_shown_as_such(
     assert "released averages" in found.words["caption_reward"]
 
 
+def test_noise_widens_the_intervals_of_released_averages(sqlite_aggregator: Aggregator) -> None:
+    fill(sqlite_aggregator, 4, noise={"epsilon": 0.1}, spare=1)
+    found = view.read(sqlite_aggregator, CAMPAIGN)
+    steps = np.arange(-2000, 2001)
+    chances = np.exp(-0.1 * np.abs(steps))
+    variance = float((steps**2 * chances).sum() / chances.sum())
+    mean, n_reporters, n_totals = 15 / 400, 1600, 12
+    half = 1.96 * np.sqrt(mean * (1 - mean) / n_reporters + n_totals * variance / n_reporters**2)
+    assert found.estimates.mean[1] == 0.0375
+    assert found.estimates.high[1] == pytest.approx(mean + half, abs=1e-4)
+    estimates = found.estimates
+    assert (estimates.mean[3], estimates.low[3], estimates.high[3]) == (None, None, None)
+    assert set(found.points.homogeneous) == {None}
+    assert "epsilon 0.1 a round" in found.words["caption_reward"]
+    assert "not counted" in found.words["caption_groups"]
+    assert found.words["gain"].startswith("noise alone moves it by ±")
+
+
+def test_an_arm_that_nobody_has_reported_on_is_not_the_best(sqlite_aggregator: Aggregator) -> None:
+    fill(sqlite_aggregator, 3, spare=1)
+    with sqlite_aggregator.database.write() as connection:  # from round 2 on someone plays arm 2
+        table = store.summaries
+        connection.execute(delete(table).where(table.c.arm == 2, table.c.number == 1))
+    for number in range(1, 5):
+        estimate(sqlite_aggregator, number, [0.01, 0.02, 0.3, 0.5])
+    found = view.read(sqlite_aggregator, CAMPAIGN)
+    assert found.points.best == [None, 0.02, 0.3]
+    assert found.estimates.mean == [0.01, 0.02, 0.3, 0.5]
+
+
+@pytest.mark.parametrize(("n_rounds", "said"), [(19, ""), (20, "as in the first 10 rounds")])
+def test_rewards_are_compared_once_the_first_rounds_are_not_the_latest(
+    sqlite_aggregator: Aggregator, n_rounds: int, said: str
+) -> None:
+    fill(sqlite_aggregator, n_rounds)
+    assert view.read(sqlite_aggregator, CAMPAIGN).words["gain"] == said
+
+
+def test_the_first_rounds_and_c_are_one_value_each(sqlite_aggregator: Aggregator) -> None:
+    fill(sqlite_aggregator, 30)
+    news = view.read(sqlite_aggregator, CAMPAIGN, after=29, width=1)
+    assert (news.first, news.least) == (0.0375, 5)
+    assert len(news.points.round) == 2
+    assert {row[3] for row in news.tables["reward"]} == {"0.037"}
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -203,6 +281,7 @@ def test_estimates_that_can_not_be_are_refused(live: Live, body: dict[str, objec
 def test_the_page_holds_the_same_data_as_the_route(live: Live) -> None:
     with Visitor(live, "analyst") as analyst:
         page = analyst.http.get(f"/campaigns/{CAMPAIGN}").text
+        assert page.count("<details open>") == 5  # for browsers without scripts
         data = page.split('id="data">')[1].split("</script>")[0]
         assert json.loads(data)["view"] == analyst.http.get(PROGRESS).json()
 
@@ -210,7 +289,7 @@ def test_the_page_holds_the_same_data_as_the_route(live: Live) -> None:
 def test_every_broken_rule_is_found(live: Live) -> None:
     """Break the store in one way after the other, and see which rule tells."""
     aggregator = live.aggregator
-    releases, rounds, summaries = store.releases, store.rounds, store.summaries
+    releases, rounds, summed = store.releases, store.rounds, store.summaries
 
     def document() -> Document:
         with aggregator.database.read() as connection:
@@ -231,7 +310,7 @@ def test_every_broken_rule_is_found(live: Live) -> None:
         "least": ("2 users, fewer than 5", update(releases).where(one).values(forged(reporters=2))),
         "once": ("in two totals", update(releases).where(one).values(forged(parts=both))),
         "grid": ("no rewards", update(releases).where(one).values(forged(total=10_000))),
-        "kept": ("summed up", update(summaries).where(summaries.c.number == 1).values(total=1)),
+        "kept": ("summed up", update(summed).where(summed.c.number == 1).values(total=1)),
         "homogeneous": ("99 stated", update(releases).where(one).values(
             document=msgspec.json.encode(msgspec.structs.replace(document(), homogeneous=99))
         )),
@@ -259,13 +338,45 @@ def test_every_broken_rule_is_found(live: Live) -> None:
 
 
 def test_checks_run_by_themselves_where_a_round_has_ended(sqlite_aggregator: Aggregator) -> None:
+    def first() -> checks.Checked:
+        return checks.latest(sqlite_aggregator, "news")[0]
+
     start(sqlite_aggregator, even(12, size=3))
     checks.run_due(sqlite_aggregator)
-    assert checks.latest(sqlite_aggregator, "news")[0].ran_at is None
+    assert first().ran_at is None
+    checks.run(sqlite_aggregator, "news")
+    assert first().rounds == 0  # an open round is not a released one
     close(sqlite_aggregator)
+    checks.run_due(sqlite_aggregator, again=False)
+    assert first().rounds == 0
     checks.run_due(sqlite_aggregator)
-    first = checks.latest(sqlite_aggregator, "news")[0]
-    assert (first.rounds, first.fault) == (1, "")
+    assert (first().rounds, first().fault) == (1, "")
+
+
+def test_the_first_release_is_checked_soon_and_a_fault_does_not_end_it(
+    sqlite_stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[bool] = []
+    real = checks.run_due
+
+    def once_broken(aggregator: Aggregator, *, again: bool) -> None:
+        calls.append(again)
+        if len(calls) == 1:
+            raise OSError
+        real(aggregator, again=again)
+
+    monkeypatch.setattr(checks, "run_due", once_broken)
+    with serve(sqlite_stores, tick_seconds=0.05) as running, learning(running):
+        create(running)
+        play(running, 1)
+        wait(lambda: checks.latest(running.aggregator, CAMPAIGN)[0].ran_at is not None)
+    assert not any(calls)  # the hour is not over
+
+
+def test_threats_are_called_what_the_privacy_guide_calls_them() -> None:
+    guide = Path(__file__).parents[3] / "docs" / "service" / "privacy.md"
+    listed = re.findall(r"^\| (\d+) \| ([^|]+) \|", guide.read_text(), re.MULTILINE)
+    assert {int(number): name for number, name in listed} == THREATS
 
 
 @contextmanager

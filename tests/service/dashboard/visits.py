@@ -16,13 +16,14 @@ N_USERS = 60
 SECONDS = 60_000  # milliseconds that a browser may take for anything
 
 
-def create(live: Live, name: str = CAMPAIGN) -> None:
+def create(live: Live, name: str = CAMPAIGN, *, enrolled: bool = True) -> None:
     operator = live.client("operator")
     operator.create_campaign(
         name, arms=ARMS, min_group_size=5, seats=N_USERS, policy="shoal", arm_slots=4,
         reward_steps=1,
     )  # fmt: skip
-    operator.enrol(name, users(N_USERS))
+    if enrolled:
+        operator.enrol(name, users(N_USERS))
 
 
 def play(live: Live, number: int, name: str = CAMPAIGN) -> None:

@@ -8,6 +8,7 @@ released, and stored with it (threat 16).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from importlib.util import find_spec
 
@@ -24,6 +25,18 @@ def need_noise() -> None:
 def scale_of(campaign: Campaign) -> float:
     """Return the scale of the noise in steps of the grid, 0 where there is none."""
     return campaign.reward_steps / campaign.noise.epsilon if campaign.noise else 0.0
+
+
+def variance_of(campaign: Campaign) -> float:
+    """Return the variance of a total's noise in squared steps of the grid, 0 where there is none.
+
+    Discrete Laplace noise of scale s is k with a probability in proportion to exp(-|k| / s); its
+    variance is 2a / (1 - a)^2 with a = exp(-1 / s).
+    """
+    if campaign.noise is None:
+        return 0.0
+    decay = 1 / scale_of(campaign)
+    return 2 * math.exp(-decay) / math.expm1(-decay) ** 2
 
 
 def add_noise(totals: Sequence[int], campaign: Campaign) -> list[int]:

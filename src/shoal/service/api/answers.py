@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -64,8 +65,8 @@ def problem(kind: Kind, detail: str = "") -> Response:
     return Response(msgspec.json.encode(body), kind.status, media_type=MEDIA_TYPE, headers=headers)
 
 
-def install(app: FastAPI) -> None:
-    """Answer every refusal with a problem."""
+def install(app: FastAPI, *, page: Callable[[Request, Kind], Response]) -> None:
+    """Answer every refusal with a problem; a browser at no address of ours gets a ``page``."""
 
     @app.exception_handler(ProblemError)
     async def refused(request: Request, error: ProblemError) -> Response:
@@ -83,7 +84,10 @@ def install(app: FastAPI) -> None:
     async def other(request: Request, error: HTTPException) -> Response:
         if isinstance(error.__cause__, ProblemError):  # raised by the guard while reading the body
             return problem(error.__cause__.kind)
-        answer = problem(_BY_STATUS.get(error.status_code, FAULT))
+        kind = _BY_STATUS.get(error.status_code, FAULT)
+        if kind in (NOT_FOUND, METHOD) and "text/html" in request.headers.get("accept", ""):
+            return page(request, kind)
+        answer = problem(kind)
         answer.headers.update(error.headers or {})
         return answer
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
@@ -17,6 +18,7 @@ from shoal.service.api.guard import Guard
 from shoal.service.api.metrics import Metrics
 from shoal.service.dashboard import application as dashboard
 from shoal.service.dashboard import checks
+from shoal.service.dashboard.pages import refusal
 
 log = logging.getLogger("shoal.service")
 
@@ -45,9 +47,19 @@ def create_app(
                     aggregator.on_schedule = False
 
         async def check() -> None:
+            since = 0.0
             while True:
-                await asyncio.sleep(check_seconds)
-                await run_in_threadpool(checks.run_due, aggregator)
+                await asyncio.sleep(tick_seconds)
+                since += tick_seconds
+                try:  # what was never checked soon, all else now and then
+                    await run_in_threadpool(
+                        partial(checks.run_due, aggregator, again=since >= check_seconds)
+                    )
+                except Exception as error:  # tried again with the next tick
+                    log.error("checks fail: %s", type(error).__name__)
+                    continue
+                if since >= check_seconds:
+                    since = 0.0
 
         tasks = [asyncio.create_task(run()), asyncio.create_task(check())]
         yield
@@ -69,7 +81,7 @@ def create_app(
     for part in (campaigns, rounds, assignments, reports, learner, status):
         app.include_router(part.router)
     dashboard.install(app)
-    answers.install(app)
+    answers.install(app, page=refusal)
     app.add_middleware(
         Guard, metrics=metrics, max_body_bytes=max_body_bytes, body_seconds=body_seconds
     )

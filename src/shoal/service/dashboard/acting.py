@@ -45,9 +45,22 @@ def _number(form: FormData) -> int:
 
 
 @router.post("/campaigns/{name}/open")
-def open_round(name: Name, form: Order, aggregator: Service) -> Response:
+def open_round(
+    name: Name, form: Order, request: Request, session: Operator, aggregator: Service
+) -> Response:
     """Ask the learner for the next round."""
-    aggregator.want(name, _number(form))
+    number, least = _number(form), aggregator.directory.campaign(name).least
+    users = sum(aggregator.directory.roster(name).active)
+    if users < least and not text(form, "sure"):
+        return ask(
+            request, session,
+            title=f"Open round {number} of {name} with {users:,} users?",
+            warning=f"Nothing can be released of a round with fewer than C = {least} users. Enrol "
+            "more of them first.",
+            button="Open it all the same", back=f"/campaigns/{name}/users",
+            fields={"number": str(number)},
+        )  # fmt: skip
+    aggregator.want(name, number)
     return go(f"/campaigns/{name}?done=opened")
 
 

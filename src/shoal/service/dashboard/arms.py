@@ -44,9 +44,11 @@ def add_arm(
             button="Add it", back=f"/campaigns/{name}/arms", fields={"arm": arm},
         )  # fmt: skip
     try:
-        aggregator.add_arm(name, arm)
+        added = aggregator.add_arm(name, arm)
     except ProblemError as error:
         return _arms(name, request, session, aggregator, error=error.kind.title)
+    if not added:
+        return _arms(name, request, session, aggregator, error=f"There is an arm {arm} already.")
     return go(f"/campaigns/{name}/arms?done=added")
 
 

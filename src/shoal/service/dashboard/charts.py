@@ -22,9 +22,9 @@ LINES = {
     },
     "sizes": {
         "crowd": "smallest crowd",
-        "least": "the line at C",
+        "total": "smallest total, reporters",
         "group": "smallest group, by plan",
-        "total": "smallest total, by reporters",
+        "least": "the line at C",
     },
     "groups": {
         "whole": "whole",
@@ -33,24 +33,44 @@ LINES = {
         "homogeneous": HOMOGENEOUS,
     },
 }
-"""For each chart of lines, the columns of the data and what they are called."""
+"""For each chart of lines, the columns of the data and what they are called; the first is on top.
+
+``first`` and ``least`` have one value for all rounds.
+"""
+DASHES = {
+    "reward": [[1, 0], [7, 3], [2, 3]],
+    "sizes": [[1, 0], [2, 4], [8, 4], [1, 0]],  # lines that lie on each other can all be seen
+}
 
 Spec = dict[str, Any]
 Figure = alt.Chart | alt.LayerChart | alt.FacetChart
 
 _ROUND = (
     alt.X("round:Q", title="round")
-    .axis(grid=False, tickMinStep=1, format="d")
+    .axis(grid=False, format="d", labelExpr="datum.value % 1 ? '' : datum.label")
     .scale(zero=False, nice=False)
 )
 _LOG = alt.Axis(values=[m * 10**e for e in range(8) for m in (1, 2, 5)], format="~s")
+# A long name keeps its ends: names often begin alike.
+_SHORT = (
+    "length(datum.label) > 21 "
+    "? slice(datum.label, 0, 11) + '…' + slice(datum.label, -9) : datum.label"
+)
 _BELOW = alt.Legend(orient="bottom", direction="horizontal", title=None)
+_NAMES = alt.Legend(orient="bottom", direction="horizontal", title=None, labelExpr=_SHORT)
 
 
-def specs(arms: list[str]) -> dict[str, Spec]:
-    """Return a campaign's charts as Vega-Lite, by name; each names its data as itself."""
+def specs(arms: list[str], *, least: int = 1, noise: bool = False) -> dict[str, Spec]:
+    """Return a campaign's charts as Vega-Lite, by name; each names its data as itself.
+
+    ``least`` is C: sizes are shown around it, wide enough for a few ticks. With noise nobody knows
+    which totals are homogeneous.
+    """
     found = deepcopy(_specs())
     found["shares"]["encoding"]["color"]["scale"] = {"domain": arms}
+    found["sizes"]["layer"][1]["data"]["values"] = [{"value": least / 4}, {"value": least * 4}]
+    if noise:
+        found["groups"]["layer"].pop()
     return found
 
 
@@ -59,7 +79,7 @@ def _specs() -> dict[str, Spec]:
     charts: dict[str, Figure] = {
         "reward": _lines("reward", "mean reward", ".3f", alt.Scale(zero=False)),
         "shares": _shares(),
-        "sizes": _lines("sizes", "users, log scale", ",d", alt.Scale(type="log", nice=False), _LOG),
+        "sizes": _sizes(),
         "groups": _groups(),
         "estimates": _estimates(),
     }
@@ -70,7 +90,6 @@ def _lines(
     name: str, title: str, form: str, scale: alt.Scale, axis: alt.Axis | None = None
 ) -> alt.Chart:
     labels = list(LINES[name].values())
-    dashes = [[1, 0], [7, 3], [2, 3], [6, 2, 2, 2]][: len(labels)]
     chart: alt.Chart = (
         alt.Chart(alt.NamedData(name))
         .mark_line(strokeWidth=2)
@@ -78,7 +97,9 @@ def _lines(
             x=_ROUND,
             y=alt.Y("value:Q", title=title, scale=scale, axis=axis or alt.Axis()),
             color=alt.Color("what:N", legend=_BELOW).scale(domain=labels),
-            strokeDash=alt.StrokeDash("what:N", legend=_BELOW).scale(domain=labels, range=dashes),
+            strokeDash=alt.StrokeDash("what:N", legend=_BELOW).scale(
+                domain=labels, range=DASHES[name]
+            ),
             tooltip=[
                 alt.Tooltip("round:Q"),
                 alt.Tooltip("what:N", title="line"),
@@ -87,6 +108,12 @@ def _lines(
         )
     )
     return chart
+
+
+def _sizes() -> Figure:
+    lines = _lines("sizes", "users, log scale", ",d", alt.Scale(type="log", nice=False), _LOG)
+    around = alt.Chart(alt.InlineData([])).mark_point(opacity=0).encode(y="value:Q")
+    return alt.layer(lines, around)
 
 
 def _shares() -> alt.Chart:
@@ -99,7 +126,7 @@ def _shares() -> alt.Chart:
             .stack("zero")
             .axis(format="%")
             .scale(domain=[0, 1]),
-            color=alt.Color("arm:N", legend=_BELOW),
+            color=alt.Color("arm:N", legend=_NAMES),
             order=alt.Order("rank:Q"),
             tooltip=[
                 alt.Tooltip("round:Q"),
@@ -112,30 +139,39 @@ def _shares() -> alt.Chart:
 
 
 def _groups() -> Figure:
-    labels = list(LINES["groups"].values())
-    colour = alt.Color("what:N", legend=_BELOW).scale(domain=labels)
+    areas_of = [label for label in LINES["groups"].values() if label != HOMOGENEOUS]
     tooltip = [
         alt.Tooltip("round:Q"),
         alt.Tooltip("what:N", title="groups"),
         alt.Tooltip("value:Q", title="a round", format=".1f"),
     ]
-    base = alt.Chart(alt.NamedData("groups")).encode(x=_ROUND, color=colour, tooltip=tooltip)
+    base = alt.Chart(alt.NamedData("groups")).encode(x=_ROUND, tooltip=tooltip)
     areas = (
         base.transform_filter(alt.datum.what != HOMOGENEOUS)
         .mark_area(interpolate="step", opacity=0.85)
-        .encode(y=alt.Y("value:Q", title="groups a round").stack("zero"), order="rank:Q")
+        .encode(
+            y=alt.Y("value:Q", title="groups a round").stack("zero"),
+            color=alt.Color("what:N", legend=_BELOW).scale(domain=areas_of),
+            order="rank:Q",
+        )
     )
     line = (
         base.transform_filter(alt.datum.what == HOMOGENEOUS)
-        .mark_line(strokeWidth=2, strokeDash=[3, 2])
-        .encode(y=alt.Y("value:Q").stack(None))
+        .mark_line(strokeWidth=2.5)
+        .encode(
+            y=alt.Y("value:Q").stack(None),
+            # A scale of its own: the colour of text, which can be seen on every area.
+            stroke=alt.Stroke("what:N", legend=_BELOW).scale(domain=[HOMOGENEOUS], range="ordinal"),
+        )
     )
     return alt.layer(areas, line)
 
 
 def _estimates() -> Figure:
     base = alt.Chart(alt.NamedData("estimates")).encode(
-        y=alt.Y("arm:N", title=None, sort=alt.EncodingSortField("mean", order="descending"))
+        y=alt.Y("arm:N", title=None, sort=alt.EncodingSortField("mean", order="descending")).axis(
+            labelExpr=_SHORT
+        )
     )
     tooltip = [alt.Tooltip("arm:N"), alt.Tooltip("mean:Q", format=".3f")]
     spans = base.mark_rule(strokeWidth=2).encode(
@@ -161,8 +197,9 @@ def _theme(text: str, quiet: str, line: str, colours: list[str]) -> Spec:
         "view": {"stroke": None},
         "axis": {**axis, "gridColor": line, "labelFontSize": 12, "titleFontSize": 12,
                  "titleFontWeight": 500, "titlePadding": 8, "tickCount": 6},
-        "legend": {"labelColor": text, "labelFontSize": 12, "symbolSize": 90, "labelLimit": 220},
-        "range": {"category": colours},
+        "legend": {"labelColor": text, "labelFontSize": 12, "symbolSize": 90, "labelLimit": 170,
+                   "layout": {"bottom": {"direction": "vertical", "anchor": "start"}}},
+        "range": {"category": colours, "ordinal": [text]},
         "rule": {"color": colours[0]},
         "point": {"color": colours[0]},
     }  # fmt: skip

@@ -43,18 +43,22 @@ def run(aggregator: Aggregator, name: str) -> None:
         connection.execute(insert(table), rows)
 
 
-def run_due(aggregator: Aggregator) -> None:
-    """Check every campaign in which a round has ended since it was last checked."""
+def run_due(aggregator: Aggregator, *, again: bool = True) -> None:
+    """Check every campaign in which a round has ended since it was last checked.
+
+    If not ``again``, only those that never were.
+    """
     table = store.checks
+    with aggregator.database.read() as connection:
+        query = select(table.c.campaign, func.min(table.c.ran_at)).group_by(table.c.campaign)
+        ran = {name: int(at) for name, at in connection.execute(query)}
     for name in aggregator.directory.names():
+        if name in ran and not again:
+            continue
         last = aggregator.latest(name)
         # A round is asked for after the one before has ended.
-        ended = last and (last.closed_at or (last.wanted_at if last.number > 1 else None))
-        with aggregator.database.read() as connection:
-            ran = connection.scalar(
-                select(func.min(table.c.ran_at)).where(table.c.campaign == name)
-            )
-        if ended is not None and (ran is None or ended >= ran):
+        ended = (last.closed_at or (last.number > 1 and last.wanted_at)) if last else None
+        if ended and ended >= ran.get(name, 0):
             run(aggregator, name)
 
 

@@ -27,7 +27,7 @@ def show_form(request: Request, session: Operator, aggregator: Service) -> Respo
 @router.post("/check")
 def check_form(request: Request, form: Order, aggregator: Service) -> Response:
     """Say what is wrong so far, by field."""
-    errors = _read(form, aggregator).errors
+    errors = forms.try_policy(_read(form, aggregator), quick=True)
     return packed(request, json.dumps(errors).encode(), "application/json")
 
 

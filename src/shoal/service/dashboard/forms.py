@@ -28,7 +28,23 @@ DEFAULTS: dict[str, str] = {
     "seed": "0", "open_every_hours": "", "close_after_hours": "", "close_when_all_reported": "",
 }  # fmt: skip
 
+QUICK = 10_000  # seats that a policy is tried with while one types
+
 Errors = dict[str, str]  # by field; "" for the whole
+
+_TOGETHER = {
+    "arms must have different names": ("arms", "must be different"),
+    "arm_slots must be at least the number of arms": (
+        "arm_slots", "must be at least as many as there are arms",
+    ),
+    "min_group_size + colluders must be at most seats": (
+        "min_group_size", "and the colluders together must be at most the seats",
+    ),
+    "close_after_hours must be at most open_every_hours": (
+        "close_after_hours", "must be at most the time from one opening to the next",
+    ),
+}  # fmt: skip
+"""Rules over several fields, as the campaign has them: the field to mark, and the words."""
 
 
 @dataclass(frozen=True)
@@ -56,23 +72,36 @@ def read(form: Callable[[str], str], *, floor: int, taken: Callable[[str], bool]
         campaign = Campaign.model_validate(definition(given))
     except ValidationError as error:
         for item in error.errors():
-            field = _field(item["loc"])
-            errors.setdefault(field, _rule(item))
-    if campaign is not None and campaign.min_group_size < floor:
+            rule = _rule(item)
+            field, words = _TOGETHER.get(rule, (_field(item["loc"]), rule))
+            errors.setdefault(field, words)
+    least = _number(given["min_group_size"])
+    if isinstance(least, int) and least < floor:
         errors["min_group_size"] = f"must be at least {floor}, the floor in the settings"
     return Draft(given, campaign, errors)
 
 
-def try_policy(draft: Draft) -> Errors:
-    """Return what policy and noise need beyond a campaign that is right by itself."""
-    if draft.errors or draft.campaign is None:
+def try_policy(draft: Draft, *, quick: bool = False) -> Errors:
+    """Return what policy and noise need beyond a campaign that is right by itself.
+
+    If ``quick``, the policy is tried with fewer seats: sizes that it refuses come out when the form
+    is sent.
+    """
+    campaign = draft.campaign
+    if draft.errors or campaign is None:
         return draft.errors
+    if quick:
+        seats = min(campaign.seats, max(QUICK, campaign.least))
+        campaign = campaign.model_copy(update={"seats": seats})
     try:
-        if draft.campaign.noise:
+        if campaign.noise:
             need_noise()
-        draft.campaign.make_policy()
     except ShoalError as error:
-        return {"": str(error)}
+        return {"epsilon": str(error)}
+    try:
+        campaign.make_policy()
+    except ShoalError as error:
+        return _refused(campaign, str(error))
     return {}
 
 
@@ -109,6 +138,16 @@ def _number(value: str) -> bool | int | float | str:
 def _field(place: tuple[int | str, ...]) -> str:
     named = [str(part) for part in place if str(part) in DEFAULTS]
     return named[-1] if named else ""
+
+
+def _refused(campaign: Campaign, said: str) -> Errors:
+    """Return what a policy refuses, at the field that is behind it."""
+    word = said.split()[0]
+    if campaign.horizon is None and "needs a horizon" in said:
+        return {"policy": "needs to know how many rounds will be played"}
+    if word in ("option", "options", *campaign.options):
+        return {"options": said}
+    return {word: said.removeprefix(f"{word} ")} if word in DEFAULTS else {"policy": said}
 
 
 def _rule(item: Any) -> str:

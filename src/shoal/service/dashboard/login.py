@@ -37,7 +37,7 @@ _PAGE = re.compile(r"/[A-Za-z0-9][A-Za-z0-9/._-]*")
 def show_login(request: Request, session: Anyone, following: Next = "/") -> Response:
     """Show the form."""
     if session is not None:
-        return go("/")
+        return go(_page(following))
     return page(request, "login.html", None, error="", following=_page(following))
 
 

@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
+from urllib.parse import urlsplit
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -97,7 +98,8 @@ class PageRoute(APIRoute):
             try:
                 return await handle(request)
             except LoginNeededError:
-                asked = request.url.path if request.method == "GET" else "/"
+                back = urlsplit(request.headers.get("referer", "")).path or "/"
+                asked = request.url.path if request.method == "GET" else back
                 return go("/login" if asked == "/" else f"/login?next={asked}")
             except ProblemError as error:
                 return refusal(request, error.kind, error.detail)

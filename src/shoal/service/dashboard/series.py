@@ -11,8 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, func, or_, select
+from sqlalchemy import Connection, case, func, or_, select
 
+from shoal.service.aggregator.noise import variance_of
+from shoal.service.campaign import Campaign
 from shoal.service.store import aggregator as store
 
 MOST_POINTS = 240
@@ -51,6 +53,7 @@ class Series:
     estimates: Estimates
     first_reward: float
     latest_reward: float
+    latest_noise: float  # half of the 95 % interval of what noise adds to it
 
     @property
     def ends(self) -> NDArray[np.int64]:
@@ -84,8 +87,10 @@ def width_for(n_rounds: int) -> int:
     return width
 
 
-def read(connection: Connection, name: str, *, n_arms: int, shown: int, steps: int) -> Series:
-    """Read a campaign's rounds up to ``shown``; ``steps`` is the grid that totals are on."""
+def read(connection: Connection, name: str, campaign: Campaign, *, shown: int) -> Series:
+    """Read a campaign's rounds up to ``shown``."""
+    n_arms, steps = len(campaign.arms), campaign.reward_steps
+    noise = variance_of(campaign) / steps**2
     width = width_for(shown)
     bucket = ((_table.c.number - 1) // width).label("bucket")
     rows = connection.execute(
@@ -94,12 +99,13 @@ def read(connection: Connection, name: str, *, n_arms: int, shown: int, steps: i
             _table.c.arm,
             *(func.sum(_table.c[column]) for column in _SUMS),
             *(func.min(_table.c[column]) for column in _LEAST),
+            func.min(case((_table.c.reporters > 0, _table.c.number))),
         )
         .where(_table.c.campaign == name, _table.c.number <= shown)
         .group_by(bucket, _table.c.arm)
     ).all()
     values = np.array([[np.nan if x is None else float(x) for x in row] for row in rows])
-    values = values.reshape(-1, 2 + len(_SUMS) + len(_LEAST))
+    values = values.reshape(-1, 3 + len(_SUMS) + len(_LEAST))
     buckets, place = np.unique(values[:, 0].astype(np.int64), return_inverse=True)
     arms = values[:, 1].astype(np.int64)
     sums, least = {}, {}
@@ -111,21 +117,29 @@ def read(connection: Connection, name: str, *, n_arms: int, shown: int, steps: i
         least[column][place, arms] = values[:, offset]
     sums["total"] /= steps
     starts = buckets * width + 1
-    told = _told(connection, name, n_arms, shown, width)
+    heard_of = np.full(n_arms, np.inf)  # the first round in which anyone reported an arm's reward
+    np.fmin.at(heard_of, arms, values[:, -1])
+    bests, told = _told(connection, name, heard_of, shown, width)
     if told:
-        best = np.array([_best(told.get(int(b))) for b in buckets]).reshape(-1)
-        estimates = Estimates(True, *told[max(told)])
+        best = np.array([bests.get(int(b), np.nan) for b in buckets]).reshape(-1)
+        estimates = told
     else:
-        best, estimates = _averages(sums)
-    ends = ((1, min(FEW, shown)), (max(1, shown - FEW + 1), shown))
-    first, latest = (_reward(connection, name, *span, steps) for span in ends)
-    return Series(width, starts, shown, sums, least, best, estimates, first, latest)
+        best, estimates = _averages(sums, noise)
+    first, _ = _reward(connection, name, 1, min(FEW, shown), steps)
+    latest, totals = _reward(connection, name, max(1, shown - FEW + 1), shown, steps)
+    return Series(
+        width, starts, shown, sums, least, best, estimates, first, latest,
+        HALF_95 * float(np.sqrt(totals * noise)),
+    )  # fmt: skip
 
 
 def _told(
-    connection: Connection, name: str, n_arms: int, shown: int, width: int
-) -> dict[int, tuple[Floats, Floats]]:
-    """Return what the learner estimated at the end of each point, by bucket."""
+    connection: Connection, name: str, heard_of: Floats, shown: int, width: int
+) -> tuple[dict[int, float], Estimates | None]:
+    """Return the learner's best arm at the end of each point, by bucket, and its last estimates.
+
+    An arm that nobody has reported on yet is not the best of them.
+    """
     table = store.estimates
     known = (table.c.campaign == name) & (table.c.number <= shown + 1)
     latest = select(func.max(table.c.number)).where(known).scalar_subquery()
@@ -134,39 +148,50 @@ def _told(
         .where(known, or_(table.c.number % width == 0, table.c.number == latest))
         .order_by(table.c.number)
     )
-    found = {}
+    bests, last = {}, None
     for number, packed in rows:
         # One for each slot; slots beyond the arms are free.
-        given = np.frombuffer(packed, "<i4").reshape(2, -1)[:, :n_arms]
-        pair = np.where(given < 0, np.nan, given / 1e6)
-        found[(number - 1) // width] = pair[0], pair[1]
-    return found
+        given = np.frombuffer(packed, "<i4").reshape(2, -1)[:, : len(heard_of)]
+        means, half_widths = np.where(given < 0, np.nan, given / 1e6)
+        bests[(number - 1) // width] = _best(np.where(heard_of < number, means, np.nan))
+        last = Estimates(True, means, half_widths)
+    return bests, last
 
 
-def _averages(sums: dict[str, Floats]) -> tuple[Floats, Estimates]:
-    """Return what released totals say by themselves: averages of those who played an arm."""
+def _averages(sums: dict[str, Floats], noise: float) -> tuple[Floats, Estimates]:
+    """Return what released totals say by themselves: averages of those who played an arm.
+
+    ``noise`` is the variance of what is added to each total.
+    """
     reporters = sums["reporters"].cumsum(axis=0)
     averages = _ratio(sums["total"].cumsum(axis=0), reporters)
-    best = np.array([_best((row, row)) for row in averages]).reshape(-1)
+    best = np.array([_best(row) for row in averages]).reshape(-1)
     n_arms = reporters.shape[1]
     means = averages[-1] if len(averages) else np.full(n_arms, np.nan)
     counts = reporters[-1] if len(averages) else np.zeros(n_arms)
-    # Rewards in [0, 1] have a variance of at most m(1 - m).
-    half_widths = HALF_95 * np.sqrt(_ratio(means * (1 - means), counts))
-    return best, Estimates(False, means, half_widths)
+    # Rewards in [0, 1] have a variance of at most m(1 - m); with noise m may be outside.
+    true = np.clip(means, 0, 1)
+    variances = _ratio(true * (1 - true), counts)
+    variances += _ratio(sums["totals"].sum(axis=0) * noise, counts**2)
+    return best, Estimates(False, means, HALF_95 * np.sqrt(variances))
 
 
-def _best(pair: tuple[Floats, Floats] | None) -> float:
-    return np.nan if pair is None or np.isnan(pair[0]).all() else float(np.nanmax(pair[0]))
+def _best(means: Floats) -> float:
+    return np.nan if np.isnan(means).all() else float(np.nanmax(means))
 
 
-def _reward(connection: Connection, name: str, first: int, last: int, steps: int) -> float:
-    total, reporters = connection.execute(
-        select(func.sum(_table.c.total), func.sum(_table.c.reporters))
+def _reward(
+    connection: Connection, name: str, first: int, last: int, steps: int
+) -> tuple[float, float]:
+    """Return the mean reward of a span of rounds, and totals behind it per squared reporter."""
+    total, reporters, totals = connection.execute(
+        select(func.sum(_table.c.total), func.sum(_table.c.reporters), func.sum(_table.c.totals))
         .where(_table.c.campaign == name)
         .where(_table.c.number >= first, _table.c.number <= last)
     ).one()
-    return float(total) / steps / float(reporters) if reporters else np.nan
+    if not reporters:
+        return np.nan, np.nan
+    return float(total) / steps / float(reporters), float(totals) / float(reporters) ** 2
 
 
 def _ratio(values: Floats, counts: Floats) -> Floats:

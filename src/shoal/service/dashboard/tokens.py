@@ -46,12 +46,13 @@ def make_token(form: Order, request: Request, session: Operator, aggregator: Ser
         error = "The role must be one of those in the list."
     if error:
         return _tokens(request, session, aggregator, error=error)
-    if name in aggregator.access.roles() and not text(form, "sure"):
+    known = aggregator.access.roles().get(name)
+    if known and not text(form, "sure"):
         return ask(
             request, session,
             title=f"Replace the token {name}?",
             warning="There is a token of that name. It stops working at once, wherever it is in "
-            "use.",
+            f"use.{_stops(known)}",
             button="Replace it", back="/tokens", fields={"name": name, "role": role},
         )  # fmt: skip
     token = aggregator.access.issue(name, cast(Role, role))
@@ -63,15 +64,23 @@ def revoke_token(form: Order, request: Request, session: Operator, aggregator: S
     """Revoke a token."""
     name = text(form, "name")
     if not text(form, "sure"):
+        known = aggregator.access.roles().get(name)
         own = " It is the one that you are logged in with." if name == session.token else ""
         return ask(
             request, session,
             title=f"Revoke the token {name}?",
-            warning=f"It stops working at once, and can't be brought back.{own}",
+            warning=f"It stops working at once, and can't be brought back.{_stops(known)}{own}",
             button="Revoke it", back="/tokens", fields={"name": name},
         )  # fmt: skip
     aggregator.access.revoke(name)
     return go("/tokens?done=revoked")
+
+
+def _stops(role: str | None) -> str:
+    """Return what more ends with a token of a role."""
+    if role == "learner":
+        return " Without it the learner plans no rounds and learns nothing, in any campaign."
+    return ""
 
 
 def _tokens(

@@ -37,11 +37,9 @@ class Points(Frozen):
     round: list[int]
     reward: Column
     best: Column
-    first: Column
     crowd: Column
     group: Column
     total: Column
-    least: Column
     whole: Column
     merged: Column
     withheld: Column
@@ -60,11 +58,17 @@ class ArmEstimates(Frozen):
 
 
 class View(Frozen):
-    """A campaign from ``start`` on: points before it are as they were."""
+    """A campaign from ``start`` on: points before it are as they were.
+
+    Where ``heard`` is false, there may be more than is shown: the learner has yet to tell how far
+    it is. ``first`` is the reward of the first rounds, ``least`` is C.
+    """
 
     campaign: str
     now: RoundNow
     heard: bool
+    first: float | None
+    least: int
     shown: int
     width: int
     start: int
@@ -78,30 +82,42 @@ class View(Frozen):
 def read(aggregator: Aggregator, name: str, *, after: int = 0, width: int = 0) -> View:
     """Return what has changed since round ``after`` was shown, in steps of ``width`` rounds."""
     campaign = aggregator.directory.campaign(name)
-    shown = aggregator.shown(name)
-    arms = campaign.arms
-    with aggregator.database.read() as connection:
-        found = series.read(
-            connection, name, n_arms=len(arms), shown=shown or 0, steps=campaign.reward_steps
-        )
+    arms, now = campaign.arms, _now(aggregator, name)
+    heard, found = released(aggregator, name)
     start = int(np.searchsorted(found.ends, after)) if width == found.width else 0
     if after > found.last:  # what was shown is not known any more
         start = 0
     charted, members = _charted(found, arms)
     estimates = _estimates(found, arms, charted)
+    points = _points(found, campaign, members)
+    said = _words(found, campaign, charted, heard=heard) | {
+        "state": words.state(now.number, now.state, now.since),
+        "users": words.count(sum(aggregator.directory.roster(name).active)),
+    }
+    first = _number(found.first_reward, 4)
     return View(
         campaign=name,
-        now=_now(aggregator, name),
-        heard=shown is not None,
+        now=now,
+        heard=heard,
+        first=first,
+        least=campaign.least,
         shown=found.last,
         width=found.width,
         start=start,
         arms=charted,
-        points=_points(found, campaign, members, start),
+        points=_from(points, start),
         estimates=estimates,
-        words=_words(aggregator, name, found, campaign),
-        tables=_tables(_points(found, campaign, members, 0), charted, estimates),
+        words=said,
+        tables=_tables(points, estimates, first, campaign.least),
     )
+
+
+def released(aggregator: Aggregator, name: str) -> tuple[bool, Series]:
+    """Return what people may see of a campaign, and whether that is all there is."""
+    campaign, shown = aggregator.directory.campaign(name), aggregator.shown(name)
+    with aggregator.database.read() as connection:
+        found = series.read(connection, name, campaign, shown=shown or 0)
+    return shown is not None or aggregator.latest(name) is None, found
 
 
 def _now(aggregator: Aggregator, name: str) -> RoundNow:
@@ -110,10 +126,6 @@ def _now(aggregator: Aggregator, name: str) -> RoundNow:
         return RoundNow(number=0, state="new", since=None)
     since = last.closed_at or last.opened_at or last.wanted_at
     return RoundNow(number=last.number, state=last.state, since=since)
-
-
-def _state(now: RoundNow) -> str:
-    return words.state(now.number, now.state, now.since)
 
 
 def _charted(found: Series, arms: list[str]) -> tuple[list[str], list[list[int]]]:
@@ -126,11 +138,13 @@ def _charted(found: Series, arms: list[str]) -> tuple[list[str], list[list[int]]
     return [*(arms[arm] for arm in most), OTHERS], [*([arm] for arm in most), rest]
 
 
-def _points(found: Series, campaign: Campaign, members: list[list[int]], start: int) -> Points:
+def _points(found: Series, campaign: Campaign, members: list[list[int]]) -> Points:
     n_points = len(found.starts)
     rounds = found.ends - found.starts + 1
     users = found.sums["users"]
     everyone = np.maximum(users.sum(axis=1), 1)
+
+    none = np.full(n_points, np.nan)
 
     def a_round(column: str) -> Floats:
         return np.asarray(found.sums[column].sum(axis=1) / rounds)
@@ -140,23 +154,27 @@ def _points(found: Series, campaign: Campaign, members: list[list[int]], start: 
         return np.asarray(np.nanmin(known, axis=1))
 
     def tell(values: Floats, digits: int = 4) -> Column:
-        return [_number(value, digits) for value in values[start:]]
+        return [_number(value, digits) for value in values]
 
     return Points(
-        round=found.ends[start:].tolist(),
+        round=found.ends.tolist(),
         reward=tell(found.reward),
         best=tell(found.best),
-        first=tell(np.full(n_points, found.first_reward)),
         crowd=tell(smallest("users")),
         group=tell(smallest("smallest_group")),
         total=tell(smallest("smallest_total")),
-        least=tell(np.full(n_points, float(campaign.least))),
         whole=tell(a_round("totals") - a_round("merged"), 2),
         merged=tell(a_round("merged"), 2),
         withheld=tell(a_round("withheld"), 2),
-        homogeneous=tell(a_round("homogeneous"), 2),
+        homogeneous=tell(a_round("homogeneous") if campaign.noise is None else none, 2),
         shares=[tell(users[:, arms].sum(axis=1) / everyone, 3) for arms in members],
     )
+
+
+def _from(points: Points, start: int) -> Points:
+    columns = points.model_dump()
+    shares = [own[start:] for own in columns.pop("shares")]
+    return Points(**{name: column[start:] for name, column in columns.items()}, shares=shares)
 
 
 def _estimates(found: Series, arms: list[str], charted: list[str]) -> ArmEstimates:
@@ -165,73 +183,94 @@ def _estimates(found: Series, arms: list[str], charted: list[str]) -> ArmEstimat
     return ArmEstimates(
         by_learner=found.estimates.by_learner,
         arm=[arms[arm] for arm in listed],
-        mean=[_number(means[arm], 4) for arm in listed],
-        low=[_number(max(0.0, means[arm] - halves[arm]), 4) for arm in listed],
-        high=[_number(min(1.0, means[arm] + halves[arm]), 4) for arm in listed],
+        mean=[_number(np.clip(means[arm], 0, 1), 4) for arm in listed],  # noise knows no bounds
+        low=[_number(np.clip(means[arm] - halves[arm], 0, 1), 4) for arm in listed],
+        high=[_number(np.clip(means[arm] + halves[arm], 0, 1), 4) for arm in listed],
     )
 
 
-def _words(aggregator: Aggregator, name: str, found: Series, campaign: Campaign) -> dict[str, str]:
+def _words(found: Series, campaign: Campaign, charted: list[str], *, heard: bool) -> dict[str, str]:
     """Return the page's figures and the description of each chart."""
-    users = sum(aggregator.directory.roster(name).active)
     first, latest = found.first_reward, found.latest_reward
     best = float(found.best[-1]) if len(found.best) else math.nan
-    smallest = found.smallest("smallest_total")
-    totals, withheld = found.count("totals"), found.count("withheld")
-    merged, homogeneous = found.count("merged"), found.count("homogeneous")
     whose = "the learner's estimate" if found.estimates.by_learner else "released averages"
     said = {
-        "state": _state(_now(aggregator, name)),
-        "users": words.count(users),
         "rounds": words.count(found.last),
         "reward": words.reward(latest),
-        "gain": words.gain(latest, first, f"the first {min(FEW, found.last)} rounds"),
+        "gain": "",
         "best": words.reward(best),
         "best_gain": words.apart(latest, best),
         "whose": whose,
-        "smallest": "–" if smallest is None else words.count(smallest),
-        "totals": words.count(totals),
-        "withheld": words.count(withheld),
-        "merged": words.count(merged),
-        "homogeneous": words.count(homogeneous),
-        "homogeneous_share": words.share(homogeneous, totals),
+        "smallest": words.whole(found.smallest("smallest_total")),
+        "totals": words.count(found.count("totals")),
+        "withheld": words.count(found.count("withheld")),
+        "merged": words.count(found.count("merged")),
     }
-    return said | _captions(said, found, campaign)
+    if found.last >= 2 * FEW:  # before that, the first rounds are among the latest
+        said["gain"] = words.gain(latest, first, f"the first {FEW} rounds")
+    if campaign.noise and len(found.starts):
+        said["gain"] = f"noise alone moves it by ±{words.reward(found.latest_noise)}"
+        said["best_gain"] = f"epsilon {campaign.noise.epsilon:g} a round"
+    if not heard:  # what is not known is not zero
+        said |= dict.fromkeys(("rounds", "totals", "withheld", "merged"), words.NONE)
+    return said | _captions(said, found, campaign, charted)
 
 
-def _captions(said: dict[str, str], found: Series, campaign: Campaign) -> dict[str, str]:
+def homogeneous(found: Series, campaign: Campaign) -> str:
+    """Return how many totals were homogeneous, as far as that can be known."""
+    if campaign.noise:
+        return "not counted: noise hides them"
+    number, totals = found.count("homogeneous"), found.count("totals")
+    return f"{words.count(number)} ({words.share(number, totals)})"
+
+
+def _captions(
+    said: dict[str, str], found: Series, campaign: Campaign, charted: list[str]
+) -> dict[str, str]:
     if not len(found.starts):
         return {}
+    noise = (
+        f" Every total carries noise, with epsilon {campaign.noise.epsilon:g} a round: a mean may "
+        "lie below 0 or above 1."
+        if campaign.noise
+        else ""
+    )
+    few = f"The {len(charted) - 1} most played arms of {len(campaign.arms)}. "
+    some = few if OTHERS in charted else ""
     return {
         "caption_reward": f"Mean reward of those behind released totals: {said['reward']} over "
         f"the last {min(FEW, found.last)} rounds, {words.reward(found.first_reward)} over the "
-        f"first. The best single arm, by {said['whose']}: {said['best']}.",
+        f"first. The best single arm, by {said['whose']}: {said['best']}.{noise}",
         "caption_shares": "What users play, as a share of everyone in the round.",
         "caption_sizes": f"The smallest of each in every round. No total may lie below C = "
-        f"{campaign.least}; the smallest ever had {said['smallest']} reporters.",
+        f"{campaign.least}; the smallest ever had {said['smallest']} reporters. A crowd may: it "
+        "is then in no group, and nothing of it is released.",
         "caption_groups": f"{said['totals']} totals were released, {said['merged']} of them over "
-        f"merged groups; {said['withheld']} groups were withheld for ever. "
-        f"{said['homogeneous']} totals ({said['homogeneous_share']}) were homogeneous: all 0 or "
-        "all 1.",
-        "caption_estimates": _whose_estimates(found),
+        f"merged groups; {said['withheld']} groups were withheld for ever. Homogeneous totals, "
+        f"all 0 or all 1: {homogeneous(found, campaign)}.",
+        "caption_estimates": some + _whose_estimates(found, campaign),
     }
 
 
-def _whose_estimates(found: Series) -> str:
+def _whose_estimates(found: Series, campaign: Campaign) -> str:
     if found.estimates.by_learner:
         return (
             "The learner's own estimate of each arm's mean over all users, with the 95 % interval "
             "of its model. Where few still play an arm, it rests on those who like it."
         )
+    noise = ", noise and all" if campaign.noise else ""
     return (
-        "The released average of those who played each arm, with a 95 % interval. This policy "
-        "gives no estimate of its own; who plays an arm is not everyone."
+        f"The released average of those who played each arm, with a 95 % interval{noise}. This "
+        "policy gives no estimate of its own; who plays an arm is not everyone."
     )
 
 
-def _tables(points: Points, arms: list[str], estimates: ArmEstimates) -> dict[str, list[list[str]]]:
+def _tables(
+    points: Points, estimates: ArmEstimates, first: float | None, least: int
+) -> dict[str, list[list[str]]]:
     """Return the rows of each chart's table: a few rounds, evenly spread, the last one included."""
     n_points = len(points.round)
+    constant: dict[str, Column] = {"first": [first] * n_points, "least": [least] * n_points}
     some = sorted({round(i) for i in np.linspace(0, n_points - 1, ROWS)}) if n_points else []
 
     def rows(columns: Iterable[Column], say: words.Say) -> list[list[str]]:
@@ -241,9 +280,9 @@ def _tables(points: Points, arms: list[str], estimates: ArmEstimates) -> dict[st
     spans = zip(estimates.arm, estimates.mean, estimates.low, estimates.high, strict=True)
     ranked = sorted(spans, key=lambda row: -(row[1] or 0.0))
     return {
-        "reward": rows((points.reward, points.best, points.first), words.reward),
+        "reward": rows((points.reward, points.best, constant["first"]), words.reward),
         "shares": rows(points.shares, words.percent),
-        "sizes": rows((points.crowd, points.group, points.total, points.least), words.whole),
+        "sizes": rows((points.crowd, points.group, points.total, constant["least"]), words.whole),
         "groups": rows(
             (points.whole, points.merged, points.withheld, points.homogeneous), words.decimal
         ),

@@ -8,7 +8,8 @@ from fastapi import APIRouter, Request, Response
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.api.access import Name, Service
-from shoal.service.dashboard import charts, checks, series, view, words
+from shoal.service.audit import THREATS
+from shoal.service.dashboard import charts, checks, view, words
 from shoal.service.dashboard.doors import Viewer
 from shoal.service.dashboard.pages import PageRoute, page
 
@@ -24,10 +25,10 @@ DONE = {
     "revoked": "The token is revoked.",
 }
 ELSEWHERE = (
-    ("8", "Over many rounds the learner learns each user's mean reward. That is its purpose; the "
+    ((8,), "Over many rounds the learner learns each user's mean reward. That is its purpose; the "
      "promise is per round."),
-    ("10", "Only an operator enrols users. C counts accounts, not people."),
-    ("12, 18, 20, 21", "Strict input, silent logs, hashed tokens and rounds that tell nothing "
+    ((10,), "Only an operator enrols users. C counts accounts, not people."),
+    ((12, 18, 20, 21), "Strict input, silent logs, hashed tokens and rounds that tell nothing "
      "before they close are properties of the program, shown by its tests."),
 )  # fmt: skip
 
@@ -56,20 +57,22 @@ def show_campaign(
     name: Name, request: Request, session: Viewer, aggregator: Service, done: str = ""
 ) -> Response:
     """Show a campaign's curves."""
-    found = view.read(aggregator, name)
+    campaign, found = aggregator.directory.campaign(name), view.read(aggregator, name)
     return page(
         request,
         "campaign.html",
         session,
         name=name,
-        campaign=aggregator.directory.campaign(name),
+        campaign=campaign,
         view=found,
         done=DONE.get(done, ""),
         over=_over(aggregator, name),
         lines=charts.LINES,
         data={
             "view": found.model_dump(),
-            "specs": charts.specs(found.arms),
+            "specs": charts.specs(
+                found.arms, least=campaign.least, noise=campaign.noise is not None
+            ),
             "themes": charts.THEMES,
             "lines": charts.LINES,
         },
@@ -82,33 +85,35 @@ def show_anonymity(
 ) -> Response:
     """Show what was released, and whether every rule holds."""
     campaign = aggregator.directory.campaign(name)
-    shown = aggregator.shown(name)
-    with aggregator.database.read() as connection:
-        found = series.read(
-            connection, name, n_arms=len(campaign.arms), shown=shown or 0,
-            steps=campaign.reward_steps,
-        )  # fmt: skip
-    released = [
-        ("Rounds released", words.count(found.last)),
-        ("Totals released", words.count(found.count("totals"))),
-        ("Smallest total ever, in reporters", words.whole(found.smallest("smallest_total"))),
-        ("Smallest group ever, by plan", words.whole(found.smallest("smallest_group"))),
-        ("Totals over merged groups", words.count(found.count("merged"))),
-        ("Groups withheld for ever", words.count(found.count("withheld"))),
-        ("Homogeneous totals, all 0 or all 1",
-         f"{words.count(found.count('homogeneous'))} "
-         f"({words.share(found.count('homogeneous'), found.count('totals'))})"),
-    ]  # fmt: skip
+    heard, found = view.released(aggregator, name)
+    released = {
+        "Rounds released": words.count(found.last),
+        "Totals released": words.count(found.count("totals")),
+        "Smallest total ever, in reporters": words.whole(found.smallest("smallest_total")),
+        "Smallest group ever, by plan": words.whole(found.smallest("smallest_group")),
+        "Totals over merged groups": words.count(found.count("merged")),
+        "Groups withheld for ever": words.count(found.count("withheld")),
+        "Homogeneous totals, all 0 or all 1": view.homogeneous(found, campaign),
+    }
+    if not heard:  # what is not known is not zero
+        released = dict.fromkeys(released, words.NONE)
+    if campaign.noise:
+        epsilon, n_rounds = campaign.noise.epsilon, found.last
+        released |= {
+            "Epsilon of the noise, each round": f"{epsilon:g}",
+            "Epsilon of all rounds together": f"{n_rounds * epsilon:g}" if heard else words.NONE,
+        }
     return page(
         request,
         "anonymity.html",
         session,
         name=name,
         campaign=campaign,
-        heard=shown is not None,
+        heard=heard,
         released=released,
         checked=checks.latest(aggregator, name),
         elsewhere=ELSEWHERE,
+        threats=THREATS,
         done=DONE.get(done, ""),
     )
 

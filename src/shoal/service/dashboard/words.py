@@ -61,9 +61,15 @@ def gain(now: float, before: float, what: str) -> str:
 
     >>> gain(0.6, 0.4, "the first 10 rounds")
     '+50 % on the first 10 rounds'
+    >>> gain(0.4, 0.4, "the first 10 rounds")
+    'as in the first 10 rounds'
     """
     change = _change(now, before)
-    return "" if change is None else f"{change:+.0f} % on {what}".replace("-", "−")
+    if change is None:
+        return ""
+    if abs(change) < 0.5:
+        return f"as in {what}"
+    return f"{change:+.0f} % on {what}".replace("-", "−")
 
 
 def apart(now: float, other: float) -> str:

@@ -2,11 +2,17 @@
 
 const PAUSE = 1000; // milliseconds between two looks
 const LONGEST = 15000;
+const SILENCE = 30000; // between two announcements to a screen reader
+const LEGEND = 200; // pixels of a name in a legend
+const FEW = 12; // points that are marked one by one
+const DRAFT = "draft"; // a campaign that was sent and is not made yet
 
 const holder = document.getElementById("data");
 const form = document.querySelector("form[data-check]");
 if (holder) watch(JSON.parse(holder.textContent));
 if (form) check(form);
+if (form) keep(form);
+else if (holder) sessionStorage.removeItem(DRAFT);
 
 function watch(page) {
   const { specs, themes, lines } = page;
@@ -15,7 +21,10 @@ function watch(page) {
   const dark = matchMedia("(prefers-color-scheme: dark)");
   let pause = PAUSE;
   let drawing = 0;
+  let spoken = Date.now();
 
+  for (const table of document.querySelectorAll(".chart details")) table.open = false;
+  document.documentElement.dataset.live = "yes";
   draw();
   dark.addEventListener("change", draw);
   let width = innerWidth;
@@ -36,11 +45,12 @@ function watch(page) {
       inner.ariaHidden = "true"; // the figure says it in words and as a table
       try {
         const theme = structuredClone(themes[dark.matches ? "dark" : "light"]);
-        theme.legend.columns = Math.max(1, Math.floor(plot.clientWidth / 190));
+        theme.legend.columns = Math.max(1, Math.floor(plot.clientWidth / LEGEND));
         const spec = structuredClone(specs[chart]);
         spec.datasets = { [chart]: data };
         if (chart === "estimates") spec.height = 28 * view.estimates.arm.length;
         if (chart === "shares") spec.encoding.color.scale.domain = view.arms;
+        if (few()) [spec, ...(spec.layer ?? [])].forEach(show);
         plot.replaceChildren(inner);
         const drawn = await window.vegaEmbed(inner, spec, {
           mode: "vega-lite", actions: false, ast: true, config: theme, defaultStyle: false,
@@ -58,6 +68,18 @@ function watch(page) {
     document.documentElement.dataset.drawn = view.shown;
   }
 
+  function few() {
+    return view.points.round.length <= FEW;
+  }
+
+  // A line or an area of one point has no length.
+  function show(part) {
+    if (part.mark?.type === "line") part.mark.point = { size: 40 };
+    if (part.mark?.type === "area" && view.points.round.length === 1) {
+      part.mark = { ...part.mark, type: "bar", size: 60 };
+    }
+  }
+
   function rows(chart) {
     const points = view.points;
     if (chart === "estimates") {
@@ -70,21 +92,21 @@ function watch(page) {
       return view.arms.flatMap((arm, rank) =>
         points.round.map((round, i) => ({ round, arm, rank, share: points.shares[rank][i] })));
     }
+    const value = (column, i) => (column in points ? points[column][i] : view[column]);
     // What comes first is drawn last, on top.
     return Object.entries(lines[chart]).reverse().flatMap(([column, what], rank) =>
       points.round
-        .map((round, i) => ({ round, what, rank: -rank, value: points[column][i] }))
+        .map((round, i) => ({ round, what, rank: -rank, value: value(column, i) }))
         .filter((row) => row.value !== null));
   }
 
   async function look() {
     if (document.hidden) return setTimeout(look, PAUSE);
-    const query = `after=${view.shown}&width=${view.width}`;
     try {
-      const answer = await fetch(`/v1/campaigns/${view.campaign}/progress?${query}`);
-      if (answer.status === 401) return say("Your session has ended.", "Log in again");
-      if (!answer.ok) throw new Error(`status ${answer.status}`);
-      await take(await answer.json());
+      let news = await read(view.shown, view.width);
+      if (news?.start && rearranged(news)) news = await read(0, 0);
+      if (!news) return say("Your session has ended.", "Log in again");
+      await take(news);
       say("");
       pause = PAUSE;
     } catch {
@@ -94,51 +116,81 @@ function watch(page) {
     setTimeout(look, pause);
   }
 
+  async function read(after, width) {
+    const query = `after=${after}&width=${width}`;
+    const answer = await fetch(`/v1/campaigns/${view.campaign}/progress?${query}`);
+    if (answer.status === 401) return null;
+    if (!answer.ok) throw new Error(`status ${answer.status}`);
+    return answer.json();
+  }
+
+  function rearranged(news) {
+    return news.arms.join("\n") !== view.arms.join("\n");
+  }
+
   async function take(news) {
     const state = view.now.state + view.now.number;
-    const same = news.shown === view.shown && news.width === view.width;
+    const other = rearranged(news);
+    const same = news.shown === view.shown && news.width === view.width && !other;
+    if (news.heard) merge(news);
+    else Object.assign(view, { now: news.now, words: { ...view.words, state: news.words.state } });
+    document.getElementById("unheard").hidden = news.heard;
+    for (const place of document.querySelectorAll("[data-words]")) {
+      const text = view.words[place.dataset.words] ?? "";
+      if (place.textContent !== text) place.textContent = text;
+    }
+    speak(view.words.state);
+    const badge = document.querySelector("[data-badge]");
+    badge.textContent = view.now.state;
+    badge.className = `badge ${view.now.state}`;
+    if (view.now.state + view.now.number !== state) await refreshActions();
+    if (same || !news.heard) return;
+    document.getElementById("empty").hidden = view.points.round.length;
+    document.getElementById("charts").hidden = !view.points.round.length;
+    for (const body of document.querySelectorAll("[data-table]")) {
+      body.replaceChildren(...view.tables[body.dataset.table].map((cells) => row(cells)));
+    }
+    if (other) document.querySelector("[data-head=shares]").replaceChildren(row(["round", ...view.arms], "col"));
+    for (const plot of document.querySelectorAll("[data-chart]")) {
+      const chart = plot.dataset.chart;
+      const title = plot.closest("figure").querySelector("h2").textContent;
+      plot.setAttribute("aria-label", `${title}. ${view.words[`caption_${chart}`] ?? ""}`);
+    }
+    const charts = Object.keys(specs);
+    if (other || few() || !charts.every((chart) => views[chart])) return draw();
+    for (const chart of charts) views[chart].view.data(chart, rows(chart)).run();
+    document.documentElement.dataset.drawn = view.shown;
+  }
+
+  function merge(news) {
     const known = view.points;
     for (const [column, values] of Object.entries(news.points)) {
       known[column] = column === "shares"
         ? values.map((own, i) => [...(known.shares[i] ?? []).slice(0, news.start), ...own])
         : [...known[column].slice(0, news.start), ...values];
     }
-    const rearranged = news.arms.join("\n") !== view.arms.join("\n");
     Object.assign(view, news, { points: known });
-    for (const place of document.querySelectorAll("[data-words]")) {
-      const text = view.words[place.dataset.words] ?? "";
-      if (place.textContent !== text) place.textContent = text;
-    }
-    const badge = document.querySelector("[data-badge]");
-    badge.textContent = view.now.state;
-    badge.className = `badge ${view.now.state}`;
-    if (view.now.state + view.now.number !== state) await refreshActions();
-    if (same) return;
-    if (rearranged) return location.reload(); // arms came or went: tables need other columns
-    if (view.heard) document.querySelector("[data-unheard]")?.remove();
-    document.getElementById("empty").hidden = true;
-    document.getElementById("charts").hidden = false;
-    for (const body of document.querySelectorAll("[data-table]")) {
-      body.replaceChildren(...view.tables[body.dataset.table].map(row));
-    }
-    for (const plot of document.querySelectorAll("[data-chart]")) {
-      const chart = plot.dataset.chart;
-      const title = plot.closest("figure").querySelector("h2").textContent;
-      plot.setAttribute("aria-label", `${title}. ${view.words[`caption_${chart}`] ?? ""}`);
-      if (!views[chart]) return draw();
-      views[chart].view.data(chart, rows(chart)).run();
-    }
-    document.documentElement.dataset.drawn = view.shown;
+  }
+
+  // For screen readers; rounds may follow each other faster than anyone can listen.
+  function speak(text) {
+    const place = document.getElementById("aloud");
+    if (Date.now() - spoken < SILENCE || place.textContent === text) return;
+    place.textContent = text;
+    spoken = Date.now();
   }
 
   // Which round can be opened or closed is for the server to say.
   async function refreshActions() {
     const place = document.getElementById("actions");
     if (!place) return;
+    if (place.contains(document.activeElement)) {
+      return place.addEventListener("focusout", refreshActions, { once: true });
+    }
     const answer = await fetch(location.pathname);
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     const actions = fresh.getElementById("actions");
-    if (actions && !place.contains(document.activeElement)) place.replaceWith(actions);
+    if (actions) place.replaceWith(actions);
   }
 }
 
@@ -149,11 +201,12 @@ function waiting(text) {
   return said;
 }
 
-function row(cells) {
+function row(cells, scope = "row") {
   const line = document.createElement("tr");
   cells.forEach((text, i) => {
-    const cell = document.createElement(i ? "td" : "th");
-    if (!i) cell.scope = "row";
+    const heads = !i || scope === "col";
+    const cell = document.createElement(heads ? "th" : "td");
+    if (heads) cell.scope = scope;
     cell.textContent = text;
     line.append(cell);
   });
@@ -185,15 +238,31 @@ function check(form) {
   async function ask() {
     const body = new URLSearchParams(new FormData(form));
     const answer = await fetch(form.dataset.check, { method: "POST", body }).catch(() => null);
-    if (!answer?.ok) return; // sending the form says the same
+    if (!answer?.ok || answer.redirected) return; // sending the form says the same
     const errors = await answer.json();
-    for (const field of touched) {
-      const place = document.getElementById(`${field}-error`);
-      if (!place) continue;
-      place.textContent = errors[field] ?? "";
-      const input = form.elements[field];
-      if (errors[field]) input.setAttribute("aria-invalid", "true");
+    for (const input of form.elements) {
+      const place = document.getElementById(`${input.name}-error`);
+      if (!place || input.type === "checkbox") continue;
+      // What nobody has filled in yet may be filled in still.
+      const error = touched.has(input.name) || input.value ? errors[input.name] ?? "" : "";
+      if (place.textContent !== error) place.textContent = error;
+      if (error) input.setAttribute("aria-invalid", "true");
       else input.removeAttribute("aria-invalid");
     }
   }
+}
+
+// If the session has ended meanwhile, what was sent is there again after logging in.
+function keep(form) {
+  const draft = JSON.parse(sessionStorage.getItem(DRAFT) ?? "{}");
+  for (const [name, value] of Object.entries(draft)) {
+    const input = form.elements[name];
+    if (input.type === "checkbox") input.checked = true;
+    else input.value = value;
+  }
+  sessionStorage.removeItem(DRAFT);
+  form.addEventListener("submit", () => {
+    const { csrf, sure, ...sent } = Object.fromEntries(new FormData(form));
+    sessionStorage.setItem(DRAFT, JSON.stringify(sent));
+  });
 }
