@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import gzip
 import json
 import os
 from pathlib import Path
@@ -11,6 +12,7 @@ import polars as pl
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from sqlalchemy import select
 from tests.service.conftest import DEPLOY, Stores
 from tests.service.helpers import KEY, close, even, read, report, start, users
 from tests.service.live import learning, serve
@@ -19,10 +21,14 @@ from shoal.cli.main import main
 from shoal.client import Client
 from shoal.errors import InvalidInputError
 from shoal.service.aggregator import Aggregator
+from shoal.service.aggregator.tokens import Access
 from shoal.service.clock import system_clock
+from shoal.service.dashboard.sessions import Sessions
 from shoal.service.learner.service import Learner
-from shoal.service.settings import load_settings
+from shoal.service.process import _announce_tokens
+from shoal.service.settings import Settings, load_settings
 from shoal.service.store import Database
+from shoal.service.store import aggregator as tables
 from shoal.service.store.backup import back_up, restore
 
 
@@ -210,6 +216,56 @@ def test_a_backup_restores_on_either_backend(stores: Stores, tmp_path: Path) -> 
     close(aggregator, number=2)
     back_up(other, "aggregator", tmp_path / "second")
     aggregator.close()
+
+
+@pytest.mark.parametrize("damage", ["cut off", "bit flipped", "another release's"])
+def test_a_failed_restore_leaves_the_store_empty(
+    stores: Stores, tmp_path: Path, damage: str
+) -> None:
+    source = Stores(f"sqlite:///{tmp_path}/s/a.db", f"sqlite:///{tmp_path}/s/l.db")
+    played(source)
+    database = source.open("aggregator")
+    rows = back_up(database, "aggregator", tmp_path / "copy")
+    database.close()
+    good = (tmp_path / "copy").read_bytes()
+    if damage == "cut off":
+        bad = good[: len(good) // 2]
+    elif damage == "bit flipped":
+        half = len(good) // 2
+        bad = good[:half] + bytes([good[half] ^ 255]) + good[half + 1 :]
+    else:
+        bad = gzip.compress(gzip.decompress(good).replace(b"a0003", b"a9999"))
+    (tmp_path / "bad").write_bytes(bad)
+    settings = environment(stores, tmp_path)
+    done = run("restore", "aggregator", str(tmp_path / "bad"), **settings)
+    assert (done.exit_code, " must be " in done.output) == (2, True), done.output
+    done = run("restore", "aggregator", str(tmp_path / "copy"), **settings)
+    assert (done.exit_code, f"{rows:,} rows are in" in done.output) == (0, True), done.output
+
+
+def test_no_token_and_no_session_comes_back_with_a_backup(stores: Stores, tmp_path: Path) -> None:
+    with serve(stores) as live:
+        revoked = live.aggregator.access.issue("gone", "operator")
+        assert Sessions(live.aggregator).begin(revoked) is not None
+        back_up(live.aggregator.database, "aggregator", tmp_path / "copy")
+    database = Database(f"sqlite:///{tmp_path}/other/aggregator.db")
+    restore(database, "aggregator", tmp_path / "copy")
+    with database.read() as connection:
+        for table in (tables.tokens, tables.sessions):
+            assert connection.execute(select(table)).all() == []
+    database.close()
+
+
+def test_new_tokens_leave_no_other_valid(sqlite_stores: Stores, tmp_path: Path) -> None:
+    database = sqlite_stores.open("aggregator")
+    access = Access(database)
+    former = [access.issue("operator", "operator"), access.issue("second", "operator")]
+    said: list[str] = []
+    _announce_tokens(access, Settings(), said.append, new=True)
+    assert set(access.roles()) == {"operator", "app", "analyst", "learner"}
+    assert [access.role_of(token) for token in former] == [None, None]
+    assert access.role_of(said[0].split()[1]) == "operator"
+    database.close()
 
 
 def test_a_backup_restores_into_postgresql_and_numbering_goes_on(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -139,16 +140,66 @@ def _running(pid: int) -> bool:
         (["aggregator"], {"SHOAL_AGGREGATOR_PORT": "x"}, "aggregator.port must be a whole number"),
         ([], {"SHOAL_AGGREGATOR_DATABASE": "mysql://x"}, "database must be sqlite or postgresql"),
         (["--config", "missing.toml"], {}, "config must be a readable TOML file"),
+        ([], {"SHOAL_DATA": f"{__file__}/data"}, "store can't be opened: [Errno 20]"),
+        (
+            ["aggregator"],
+            {"SHOAL_AGGREGATOR_DATABASE": "postgresql://nobody@127.0.0.1:1/none"},
+            "the aggregator's store can't be opened: connection failed",
+        ),
     ],
 )
 def test_a_wrong_setting_is_one_line_and_exit_code_2(
     tmp_path: Path, arguments: list[str], environment: dict[str, str], rule: str
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "shoal.cli", "serve", *arguments],
-        env=os.environ | {"SHOAL_DATA": str(tmp_path)} | environment,
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    ports = {"SHOAL_AGGREGATOR_PORT": "0", "SHOAL_LEARNER_PORT": "0"}
+    done = attempt(*arguments, **({"SHOAL_DATA": str(tmp_path)} | ports | environment))
     assert done.returncode == 2
     assert rule in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def attempt(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "shoal.cli", "serve", *arguments],
+        env=os.environ | environment, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", [[], ["aggregator"]])
+def test_a_port_in_use_is_one_line_and_nothing_is_made(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = attempt(
+            *arguments, SHOAL_DATA=str(tmp_path / "data"), SHOAL_AGGREGATOR_PORT=port,
+            SHOAL_LEARNER_PORT="0",
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert f"a free address of this machine; 127.0.0.1 {port}" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Fatal" not in done.stderr
+    assert "shoal.operator" not in done.stdout
+    assert not (tmp_path / "data" / "aggregator.db").exists()
+
+
+def test_a_second_aggregator_on_a_store_is_refused_whatever_its_key_file(
+    stores: Stores, tmp_path: Path
+) -> None:
+    own = {
+        "SHOAL_DATA": str(tmp_path / "first"),
+        "SHOAL_AGGREGATOR_PORT": "0",
+        "SHOAL_AGGREGATOR_DATABASE": stores.aggregator,
+    }
+    other = own | {"SHOAL_DATA": str(tmp_path / "second")}
+    with role("aggregator", **own) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline().startswith("operator")
+        done = attempt("aggregator", **other)
+        assert done.returncode == 2
+        assert "another one has this store" in done.stderr
+        assert not (tmp_path / "second" / "aggregator.key").exists()
+        first.kill()
+    with role("--new-tokens", "aggregator", **other) as second:  # the lock went with the process
+        assert second.stdout is not None
+        assert second.stdout.readline().startswith("operator")

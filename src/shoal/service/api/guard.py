@@ -1,8 +1,8 @@
 """The outermost layer: body limits, a last resort for faults, counts and one log line a request.
 
 A log line has the method, the route's template, the status and the time; a fault has the type of
-the error and where it was raised. No path, query, body or message is logged (threat 18), and no
-line for reports that came in (threat 21).
+the error and where it was raised. No path, query, body or message is logged, nor a method of the
+caller's own making (threat 18), and no line for reports that came in (threat 21).
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from shoal.service.api.metrics import Metrics, takes_reports
 from shoal.service.problems import FAULT, SLOW, TOO_LARGE, ProblemError
 
 log = logging.getLogger("shoal.service")
+
+METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 class Guard:
@@ -65,10 +67,11 @@ class Guard:
                 await problem(kind)(scope, receive, note)
         seconds = time.perf_counter() - started
         route = getattr(scope.get("route"), "path", "none")
+        method = scope["method"] if scope["method"] in METHODS else "other"
         campaign = scope.get("path_params", {}).get("name", "")
-        self._metrics.saw(scope["method"], route, status, seconds, campaign=campaign)
+        self._metrics.saw(method, route, status, seconds, campaign=campaign)
         if not takes_reports(route, status):
-            log.info("%s %s %d %.1f ms", scope["method"], route, status, 1e3 * seconds)
+            log.info("%s %s %d %.1f ms", method, route, status, 1e3 * seconds)
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
         ends = time.monotonic() + self._body_seconds

@@ -22,6 +22,8 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from shoal.errors import InvalidInputError, ShoalError
 
+_SQLITE = b"SQLite format 3\0"  # how its files begin
+
 
 class Database:
     """One store.
@@ -69,12 +71,22 @@ class Database:
         return self.file is None or self.file.is_file()
 
     def create(self) -> None:
-        """Make SQLite's file where there is none, and keep everyone else out of it."""
+        """Make SQLite's file where there is none; a file of another kind is left as it is."""
         file = self.file
         if file is None:
             return
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+        try:
+            os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        except FileExistsError:
+            with file.open("rb") as found:
+                if found.read(len(_SQLITE)) not in (b"", _SQLITE):
+                    raise InvalidInputError(
+                        f"database must be a store or a new file; {file} is neither."
+                    ) from None
+
+    def protect(self) -> None:
+        """Keep everyone else out of SQLite's file and its log."""
         for part in self.files():
             part.chmod(0o600)
 
