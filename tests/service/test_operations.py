@@ -22,14 +22,16 @@ from shoal.client import Client
 from shoal.errors import InvalidInputError
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.tokens import Access
+from shoal.service.aggregator.witness import Progress
 from shoal.service.clock import system_clock
 from shoal.service.dashboard.sessions import Sessions
 from shoal.service.learner.service import Learner
 from shoal.service.process import _announce_tokens
-from shoal.service.settings import Settings, load_settings
+from shoal.service.settings import AggregatorSettings, Settings, load_settings
 from shoal.service.store import Database
 from shoal.service.store import aggregator as tables
 from shoal.service.store.backup import back_up, restore
+from shoal.service.supervisor import _address
 
 
 def run(*arguments: str, **environment: str) -> Result:
@@ -90,6 +92,27 @@ def test_settings_that_are_not_understood_are_refused(tmp_path: Path, text: str,
         load_settings({}, file=file)
 
 
+def test_a_misspelt_variable_is_refused_and_the_nearest_named() -> None:
+    with pytest.raises(InvalidInputError, match="did you mean 'SHOAL_AGGREGATOR_MIN_GROUP_SIZE_FL"):
+        load_settings({"SHOAL_AGGREGATOR_MIN_GROUP_SIZE_FLOR": "50"})
+    load_settings({"SHOAL_OPERATOR_TOKEN": "for a client"})
+
+
+@pytest.mark.parametrize("name", ["a%20b", "a?b", "a b", "a#b", "ü@:"])
+def test_a_data_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
+    settings = load_settings({"SHOAL_DATA": str(tmp_path / name)})
+    for url, file in (
+        (settings.aggregator_database, "aggregator.db"),
+        (settings.learner_database, "learner.db"),
+    ):
+        assert Database(url).file == tmp_path / name / file
+
+
+def test_the_learner_is_given_an_address_of_either_kind() -> None:
+    assert _address(AggregatorSettings(host="::1")) == "http://[::1]:8000"
+    assert _address(AggregatorSettings(host="localhost")) == "http://localhost:8000"
+
+
 def test_doctor_finds_nothing_in_a_sound_service(
     stores: Stores, backend: str, tmp_path: Path
 ) -> None:
@@ -99,7 +122,7 @@ def test_doctor_finds_nothing_in_a_sound_service(
     done = run("doctor", "--json", **environment(stores, tmp_path))
     assert done.exit_code == 0, done.output
     found = json.loads(done.output)
-    assert [item["fault"] for item in found] == [""] * (12 if backend == "sqlite" else 10)
+    assert [item["fault"] for item in found] == [""] * (13 if backend == "sqlite" else 11)
     told = [item["check"] for item in found]
     assert "campaign news: 1 rounds are anonymous, with no noise" in told
     assert everything_in(tmp_path) == before
@@ -169,6 +192,7 @@ def test_stores_and_backups_are_for_their_owner_alone(
         ("UPDATE arms SET until = 1 WHERE name = 'b'", "an arm is played that was not on offer"),
         ("UPDATE campaigns SET definition = replace(definition, '\"min_group_size\":4',"
          " '\"min_group_size\":3')", "C is 3, below the floor of 4"),
+        ("UPDATE rounds SET opened_at = opened_at + 1000000", "round 1 of campaign news has one"),
         ("INSERT INTO keys VALUES (x'00')", "the store was filled with another key"),
         ("UPDATE releases SET document = CAST(replace(CAST(document AS TEXT), '\"noise\":null',"
          " '\"noise\":{\"epsilon\":1,\"scale\":9}') AS BLOB)", "other noise"),
@@ -186,7 +210,7 @@ def test_doctor_finds_what_was_tampered_with(
     done = run("doctor", **environment(sqlite_stores, tmp_path))
     assert done.exit_code == 1
     assert fault in done.output
-    assert "12 checks, 1 fault" in done.output
+    assert "13 checks, 1 fault" in done.output
 
 
 def test_doctor_finds_a_key_that_is_missing_or_open_to_others(
@@ -355,6 +379,23 @@ def test_export_writes_the_released_totals(sqlite_stores: Stores, tmp_path: Path
     assert frame["round"].unique().to_list() == [1]
     assert (frame["total"] == frame["reporters"] * 0.25).all()
     assert frame["reporters"].to_list() == [4, 4, 4]
+
+
+def test_export_passes_over_rounds_that_a_restore_forgot(
+    sqlite_stores: Stores, tmp_path: Path
+) -> None:
+    out = tmp_path / "totals.parquet"
+    with serve(sqlite_stores) as live:
+        live.client("operator").create_campaign(
+            "news", arms=["a"], min_group_size=4, seats=12, policy="random"
+        )
+        live.aggregator.hear({"news": Progress(3, 3)})
+        given = {"SHOAL_TOKEN": live.tokens["analyst"]}
+        done = run("export", "news", str(out), "--url", live.url, **given)
+        assert (done.exit_code, "0 totals" in done.output) == (0, True), done.output
+        lost = tmp_path / "nowhere" / "totals.parquet"
+        done = run("export", "news", str(lost), "--url", live.url, **given)
+        assert (done.exit_code, "folder that exists" in done.output) == (2, True), done.output
 
 
 def test_a_client_needs_a_token() -> None:

@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from shoal.errors import InvalidInputError, ShoalError
 from shoal.service.clock import system_clock
+from shoal.service.connections import connections, room
 from shoal.service.settings import Settings
 from shoal.service.store import Database
 from shoal.service.store.hold import hold
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from shoal.service.aggregator.tokens import Access
 
 SUPERVISED = "SHOAL_SUPERVISED"
+HEAD_SECONDS = 20.0  # that a request's head may take to reach the learner
 
 
 def open_store(url: str, role: Role) -> Database:
@@ -65,7 +67,7 @@ def run_aggregator(
     _announce_tokens(aggregator.access, settings, announce, new=new_tokens)
     app = create_app(aggregator, max_body_bytes=part.max_body_bytes, body_seconds=part.body_seconds)
     warm_up()
-    _serve(app, door, stop=aggregator.bell.silence)
+    _serve(app, door, seconds=part.body_seconds, stop=aggregator.bell.silence)
 
 
 def _bind(role: Role, host: str, port: int) -> socket:
@@ -119,7 +121,7 @@ def run_learner(settings: Settings) -> None:
     database = open_store(settings.learner_database, "learner")
     learner = Learner(database, Client(part.aggregator, part.token, patience=5.0))
     stopped = threading.Event()
-    _serve(create_app(learner, stopped), door, stop=stopped.set)
+    _serve(create_app(learner, stopped), door, seconds=HEAD_SECONDS, stop=stopped.set)
 
 
 class Server(uvicorn.Server):
@@ -141,12 +143,20 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def _serve(app: FastAPI, door: socket, *, stop: Callable[[], None]) -> None:
+def _serve(app: FastAPI, door: socket, *, seconds: float, stop: Callable[[], None]) -> None:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )
     logging.getLogger("httpx").setLevel(logging.WARNING)  # its lines carry addresses
-    config = uvicorn.Config(app, access_log=False, log_config=None, timeout_graceful_shutdown=5)
+    config = uvicorn.Config(
+        app,
+        http=connections(seconds=seconds, most=room()),
+        ws="none",
+        backlog=100,  # that many are taken at a time, before any of them can be closed
+        access_log=False,
+        log_config=None,
+        timeout_graceful_shutdown=5,
+    )
     if SUPERVISED in os.environ:
         threading.Thread(target=_end_with_parent, daemon=True).start()
     Server(config, stop=stop).run(sockets=[door])

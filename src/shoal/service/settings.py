@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from sqlalchemy import URL
+
 from shoal.errors import InvalidInputError, UnknownNameError
 
 
@@ -50,17 +52,21 @@ class Settings:
     @property
     def aggregator_database(self) -> str:
         """Return the address of the aggregator's store."""
-        return self.aggregator.database or f"sqlite:///{self.data / 'aggregator.db'}"
+        return self.aggregator.database or _sqlite(self.data / "aggregator.db")
 
     @property
     def learner_database(self) -> str:
         """Return the address of the learner's store."""
-        return self.learner.database or f"sqlite:///{self.data / 'learner.db'}"
+        return self.learner.database or _sqlite(self.data / "learner.db")
 
     @property
     def key_file(self) -> Path:
         """Return the file of the key that blinds sums at rest."""
         return Path(self.aggregator.key_file or self.data / "aggregator.key")
+
+
+def _sqlite(file: Path) -> str:
+    return URL.create("sqlite", database=str(file)).render_as_string()
 
 
 def environment_of(settings: Settings, part: Literal["aggregator", "learner"]) -> dict[str, str]:
@@ -123,13 +129,17 @@ def _part(
     environment: Mapping[str, str],
 ) -> dict[str, Any]:
     known = {item.name: type(item.default) for item in fields(kind)}
+    prefix = f"SHOAL_{part.upper()}_"
+    for name in environment:
+        if name.startswith(prefix) and name.removeprefix(prefix).lower() not in known:
+            raise UnknownNameError("setting", name, [prefix + item.upper() for item in known])
     table = given.get(part, {})
     for name in table:
         if name not in known:
             raise UnknownNameError(f"setting of {part}", name, known)
     read: dict[str, Any] = {}
     for name, wanted in known.items():
-        value = environment.get(f"SHOAL_{part.upper()}_{name.upper()}", table.get(name))
+        value = environment.get(prefix + name.upper(), table.get(name))
         if value is not None:
             read[name] = _number(f"{part}.{name}", value) if wanted is int else str(value)
     return read

@@ -18,7 +18,7 @@ import time
 from types import FrameType
 
 from shoal.service.process import SUPERVISED
-from shoal.service.settings import Settings, environment_of
+from shoal.service.settings import AggregatorSettings, Settings, environment_of
 
 PAUSE = 0.2
 LEAST_LIFE = 1.0  # seconds from one start of a child to the next
@@ -66,14 +66,18 @@ class Child:
             self.process.wait()
 
 
+def _address(part: AggregatorSettings) -> str:
+    host = f"[{part.host}]" if ":" in part.host else part.host  # IPv6
+    return f"http://{host}:{part.port}"
+
+
 def run_both(settings: Settings, *, options: list[str]) -> int:
     """Run both roles until told to stop; return the exit code.
 
     ``options`` are for the aggregator's first start.
     """
     token = {"SHOAL_LEARNER_TOKEN": f"shoal.learner.{secrets.token_urlsafe(32)}"}
-    part = settings.aggregator
-    address = {"SHOAL_LEARNER_AGGREGATOR": f"http://{part.host}:{part.port}"}
+    address = {"SHOAL_LEARNER_AGGREGATOR": _address(settings.aggregator)}
     going, refused = True, False
 
     def stop(number: int, frame: FrameType | None) -> None:

@@ -102,7 +102,9 @@ def test_an_error_never_shows_a_parameter(stores: Stores) -> None:
     database.close()
 
 
-@pytest.mark.parametrize("url", ["", "mysql://host/name", "sqlite://", "nonsense"])
+@pytest.mark.parametrize(
+    "url", ["", "mysql://host/name", "sqlite://", "sqlite:///:memory:", "nonsense"]
+)
 def test_addresses_that_are_no_store_are_refused(url: str) -> None:
     with pytest.raises(InvalidInputError, match="database must"):
         Database(url)

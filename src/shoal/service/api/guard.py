@@ -12,11 +12,12 @@ import logging
 import time
 import traceback
 
+from sqlalchemy.exc import OperationalError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shoal.service.api.answers import problem
 from shoal.service.api.metrics import Metrics, takes_reports
-from shoal.service.problems import FAULT, SLOW, TOO_LARGE, ProblemError
+from shoal.service.problems import FAULT, SLOW, STORE_AWAY, TOO_LARGE, ProblemError
 
 log = logging.getLogger("shoal.service")
 
@@ -60,8 +61,9 @@ class Guard:
             if not status:
                 await problem(FAULT)(scope, receive, note)
         except Exception as error:
-            kind = error.kind if isinstance(error, ProblemError) else FAULT
-            if kind is FAULT:
+            away = STORE_AWAY if isinstance(error, OperationalError) else FAULT
+            kind = error.kind if isinstance(error, ProblemError) else away
+            if kind in (FAULT, STORE_AWAY):
                 log.error("fault %s at %s", type(error).__name__, places(error))
             if not status:
                 await problem(kind)(scope, receive, note)

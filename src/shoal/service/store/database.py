@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +24,13 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from shoal.errors import InvalidInputError, ShoalError
 
+TRIAL_SECONDS = 5.0  # that a write which went well is good for
+
 _SQLITE = b"SQLite format 3\0"  # how its files begin
+_NOTHING = {  # writes that reach the disk and leave nothing
+    "sqlite": "PRAGMA user_version = 0",
+    "postgresql": "SELECT pg_logical_emit_message(true, 'shoal', '')",
+}
 
 
 class Database:
@@ -46,9 +54,10 @@ class Database:
             parsed = parsed.set(drivername="postgresql+psycopg")
         elif backend != "sqlite":
             raise InvalidInputError(f"database must be sqlite or postgresql; got {backend!r}.")
-        elif not parsed.database:
+        elif parsed.database in (None, "", ":memory:"):
             raise InvalidInputError("database must name a file; a store in memory is lost.")
         self.backend = backend
+        self._trial, self._next_trial = threading.Lock(), 0.0
         try:
             self.engine = create_engine(
                 parsed, hide_parameters=True, pool_pre_ping=backend == "postgresql"
@@ -119,6 +128,18 @@ class Database:
         except SQLAlchemyError:
             return False
         return True
+
+    def writable(self) -> bool:
+        """Return whether the database takes a write, which changes nothing; asked now and then."""
+        with self._trial:
+            if time.monotonic() >= self._next_trial:
+                try:
+                    with self.write() as connection:
+                        connection.execute(text(_NOTHING[self.backend]))
+                except SQLAlchemyError:
+                    return False
+                self._next_trial = time.monotonic() + TRIAL_SECONDS
+        return self.alive()
 
     def close(self) -> None:
         """Close all connections."""
