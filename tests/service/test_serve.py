@@ -191,7 +191,8 @@ def test_idle_connections_keep_nobody_out_and_are_closed(tmp_path: Path) -> None
     opened: list[socket.socket] = []
     log = tmp_path / "log"
     process = subprocess.Popen(
-        ["sh", "-c", f"ulimit -n 1024; exec {sys.executable} -m shoal.cli serve aggregator 2>{log}"],
+        ["sh", "-c", 'ulimit -n 1024; exec "$@" 2>"$0"', str(log),
+         sys.executable, "-m", "shoal.cli", "serve", "aggregator"],
         env=os.environ | {
             "SHOAL_DATA": str(tmp_path), "SHOAL_AGGREGATOR_PORT": str(port),
             "SHOAL_AGGREGATOR_BODY_SECONDS": "5",
