@@ -68,7 +68,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--url", default="http://127.0.0.1:8000")
-    parser.add_argument("--campaign", default="front-page")
+    parser.add_argument("--campaign", default="news")
     parser.add_argument("--users", type=int, default=2000)
     parser.add_argument("--min-group-size", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=300)

@@ -104,6 +104,24 @@ def test_threat_18_logs_metrics_and_answers_never_show_a_reward(
     assert "news" not in metrics
 
 
+def test_threat_18_a_method_of_the_callers_own_making_is_neither_logged_nor_counted_by_name(
+    sqlite_stores: Stores, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        caplog.at_level(logging.INFO, "shoal.service"),
+        serve(sqlite_stores) as live,
+        httpx.Client() as client,
+    ):
+        for number in range(20):
+            path = "/v1/campaigns/news/rounds/1/reports" if number % 2 else "/health"
+            answer = client.request(f"U{number}-REWARD-0.7", live.url + path)
+            assert answer.status_code == 405
+        shown = live.metrics.text().decode()
+    assert "REWARD" not in caplog.text + shown
+    assert caplog.text.count("other /") == 20
+    assert 'method="other"' in shown
+
+
 def test_threat_19_database_file_and_backups_never_hold_a_reward(
     stores: Stores, backend: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

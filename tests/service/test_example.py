@@ -33,5 +33,5 @@ def test_the_example_app_gets_past_the_best_single_arm_and_the_doctor_finds_noth
         capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     checks = {found["check"]: found["fault"] for found in json.loads(doctor.stdout)}
-    assert checks["campaign front-page: 50 rounds are anonymous, with no noise"] == ""
+    assert checks["campaign news: 50 rounds are anonymous, with no noise"] == ""
     assert set(checks.values()) == {""}

@@ -1,8 +1,9 @@
-"""Settings, doctor, export, backup and restore, and the files in deploy/."""
+"""Doctor, export, backup and restore, and the files in deploy/."""
 
 from __future__ import annotations
 
 import configparser
+import gzip
 import json
 import os
 from pathlib import Path
@@ -11,6 +12,7 @@ import polars as pl
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from sqlalchemy import select
 from tests.service.conftest import DEPLOY, Stores
 from tests.service.helpers import KEY, close, even, read, report, start, users
 from tests.service.live import learning, serve
@@ -19,10 +21,15 @@ from shoal.cli.main import main
 from shoal.client import Client
 from shoal.errors import InvalidInputError
 from shoal.service.aggregator import Aggregator
+from shoal.service.aggregator.tokens import Access
+from shoal.service.aggregator.witness import Progress
 from shoal.service.clock import system_clock
+from shoal.service.dashboard.sessions import Sessions
 from shoal.service.learner.service import Learner
-from shoal.service.settings import load_settings
+from shoal.service.process import _announce_tokens
+from shoal.service.settings import Settings, load_settings
 from shoal.service.store import Database
+from shoal.service.store import aggregator as tables
 from shoal.service.store.backup import back_up, restore
 
 
@@ -58,32 +65,6 @@ def played(stores: Stores) -> bytes:
     return document
 
 
-def test_settings_come_from_a_file_and_the_environment_wins(tmp_path: Path) -> None:
-    file = tmp_path / "shoal.toml"
-    file.write_text('data = "/srv/shoal"\n[aggregator]\nport = 9000\nhost = "::1"\n')
-    found = load_settings({"SHOAL_AGGREGATOR_PORT": "9001"}, file=file)
-    assert (found.aggregator.port, found.aggregator.host) == (9001, "::1")
-    assert found.aggregator_database == "sqlite:////srv/shoal/aggregator.db"
-    assert found.key_file == Path("/srv/shoal/aggregator.key")
-    assert load_settings({}).aggregator.min_group_size_floor == 5
-
-
-@pytest.mark.parametrize(
-    ("text", "rule"),
-    [
-        ("[agregator]\nport = 1\n", "setting must be a known name"),
-        ("[aggregator]\nprot = 1\n", "setting of aggregator must be a known name"),
-        ('[learner]\nport = "x"\n', "learner.port must be a whole number"),
-        ("port = [", "config must be a readable TOML file"),
-    ],
-)
-def test_settings_that_are_not_understood_are_refused(tmp_path: Path, text: str, rule: str) -> None:
-    file = tmp_path / "shoal.toml"
-    file.write_text(text)
-    with pytest.raises(InvalidInputError, match=rule):
-        load_settings({}, file=file)
-
-
 def test_doctor_finds_nothing_in_a_sound_service(
     stores: Stores, backend: str, tmp_path: Path
 ) -> None:
@@ -93,7 +74,7 @@ def test_doctor_finds_nothing_in_a_sound_service(
     done = run("doctor", "--json", **environment(stores, tmp_path))
     assert done.exit_code == 0, done.output
     found = json.loads(done.output)
-    assert [item["fault"] for item in found] == [""] * (12 if backend == "sqlite" else 10)
+    assert [item["fault"] for item in found] == [""] * (13 if backend == "sqlite" else 11)
     told = [item["check"] for item in found]
     assert "campaign news: 1 rounds are anonymous, with no noise" in told
     assert everything_in(tmp_path) == before
@@ -163,6 +144,7 @@ def test_stores_and_backups_are_for_their_owner_alone(
         ("UPDATE arms SET until = 1 WHERE name = 'b'", "an arm is played that was not on offer"),
         ("UPDATE campaigns SET definition = replace(definition, '\"min_group_size\":4',"
          " '\"min_group_size\":3')", "C is 3, below the floor of 4"),
+        ("UPDATE rounds SET opened_at = opened_at + 1000000", "round 1 of campaign news has one"),
         ("INSERT INTO keys VALUES (x'00')", "the store was filled with another key"),
         ("UPDATE releases SET document = CAST(replace(CAST(document AS TEXT), '\"noise\":null',"
          " '\"noise\":{\"epsilon\":1,\"scale\":9}') AS BLOB)", "other noise"),
@@ -180,7 +162,7 @@ def test_doctor_finds_what_was_tampered_with(
     done = run("doctor", **environment(sqlite_stores, tmp_path))
     assert done.exit_code == 1
     assert fault in done.output
-    assert "12 checks, 1 fault" in done.output
+    assert "13 checks, 1 fault" in done.output
 
 
 def test_doctor_finds_a_key_that_is_missing_or_open_to_others(
@@ -210,6 +192,56 @@ def test_a_backup_restores_on_either_backend(stores: Stores, tmp_path: Path) -> 
     close(aggregator, number=2)
     back_up(other, "aggregator", tmp_path / "second")
     aggregator.close()
+
+
+@pytest.mark.parametrize("damage", ["cut off", "bit flipped", "another release's"])
+def test_a_failed_restore_leaves_the_store_empty(
+    stores: Stores, tmp_path: Path, damage: str
+) -> None:
+    source = Stores(f"sqlite:///{tmp_path}/s/a.db", f"sqlite:///{tmp_path}/s/l.db")
+    played(source)
+    database = source.open("aggregator")
+    rows = back_up(database, "aggregator", tmp_path / "copy")
+    database.close()
+    good = (tmp_path / "copy").read_bytes()
+    if damage == "cut off":
+        bad = good[: len(good) // 2]
+    elif damage == "bit flipped":
+        half = len(good) // 2
+        bad = good[:half] + bytes([good[half] ^ 255]) + good[half + 1 :]
+    else:
+        bad = gzip.compress(gzip.decompress(good).replace(b"a0003", b"a9999"))
+    (tmp_path / "bad").write_bytes(bad)
+    settings = environment(stores, tmp_path)
+    done = run("restore", "aggregator", str(tmp_path / "bad"), **settings)
+    assert (done.exit_code, " must be " in done.output) == (2, True), done.output
+    done = run("restore", "aggregator", str(tmp_path / "copy"), **settings)
+    assert (done.exit_code, f"{rows:,} rows are in" in done.output) == (0, True), done.output
+
+
+def test_no_token_and_no_session_comes_back_with_a_backup(stores: Stores, tmp_path: Path) -> None:
+    with serve(stores) as live:
+        revoked = live.aggregator.access.issue("gone", "operator")
+        assert Sessions(live.aggregator).begin(revoked) is not None
+        back_up(live.aggregator.database, "aggregator", tmp_path / "copy")
+    database = Database(f"sqlite:///{tmp_path}/other/aggregator.db")
+    restore(database, "aggregator", tmp_path / "copy")
+    with database.read() as connection:
+        for table in (tables.tokens, tables.sessions):
+            assert connection.execute(select(table)).all() == []
+    database.close()
+
+
+def test_new_tokens_leave_no_other_valid(sqlite_stores: Stores, tmp_path: Path) -> None:
+    database = sqlite_stores.open("aggregator")
+    access = Access(database)
+    former = [access.issue("operator", "operator"), access.issue("second", "operator")]
+    said: list[str] = []
+    _announce_tokens(access, Settings(), said.append, new=True)
+    assert set(access.roles()) == {"operator", "app", "analyst", "learner"}
+    assert [access.role_of(token) for token in former] == [None, None]
+    assert access.role_of(said[0].split()[1]) == "operator"
+    database.close()
 
 
 def test_a_backup_restores_into_postgresql_and_numbering_goes_on(
@@ -299,6 +331,23 @@ def test_export_writes_the_released_totals(sqlite_stores: Stores, tmp_path: Path
     assert frame["round"].unique().to_list() == [1]
     assert (frame["total"] == frame["reporters"] * 0.25).all()
     assert frame["reporters"].to_list() == [4, 4, 4]
+
+
+def test_export_passes_over_rounds_that_a_restore_forgot(
+    sqlite_stores: Stores, tmp_path: Path
+) -> None:
+    out = tmp_path / "totals.parquet"
+    with serve(sqlite_stores) as live:
+        live.client("operator").create_campaign(
+            "news", arms=["a"], min_group_size=4, seats=12, policy="random"
+        )
+        live.aggregator.hear({"news": Progress(3, 3)})
+        given = {"SHOAL_TOKEN": live.tokens["analyst"]}
+        done = run("export", "news", str(out), "--url", live.url, **given)
+        assert (done.exit_code, "0 totals" in done.output) == (0, True), done.output
+        lost = tmp_path / "nowhere" / "totals.parquet"
+        done = run("export", "news", str(lost), "--url", live.url, **given)
+        assert (done.exit_code, "folder that exists" in done.output) == (2, True), done.output
 
 
 def test_a_client_needs_a_token() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -140,16 +142,127 @@ def _running(pid: int) -> bool:
         (["aggregator"], {"SHOAL_AGGREGATOR_PORT": "x"}, "aggregator.port must be a whole number"),
         ([], {"SHOAL_AGGREGATOR_DATABASE": "mysql://x"}, "database must be sqlite or postgresql"),
         (["--config", "missing.toml"], {}, "config must be a readable TOML file"),
+        ([], {"SHOAL_DATA": f"{__file__}/data"}, "store can't be opened: [Errno 20]"),
+        (
+            ["aggregator"],
+            {"SHOAL_AGGREGATOR_DATABASE": "postgresql://nobody@127.0.0.1:1/none"},
+            "the aggregator's store can't be opened: connection failed",
+        ),
     ],
 )
 def test_a_wrong_setting_is_one_line_and_exit_code_2(
     tmp_path: Path, arguments: list[str], environment: dict[str, str], rule: str
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "shoal.cli", "serve", *arguments],
-        env=os.environ | {"SHOAL_DATA": str(tmp_path)} | environment,
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    ports = {"SHOAL_AGGREGATOR_PORT": "0", "SHOAL_LEARNER_PORT": "0"}
+    done = attempt(*arguments, **({"SHOAL_DATA": str(tmp_path)} | ports | environment))
     assert done.returncode == 2
     assert rule in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def attempt(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "shoal.cli", "serve", *arguments],
+        env=os.environ | environment, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", [[], ["aggregator"]])
+def test_a_port_in_use_is_one_line_and_nothing_is_made(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = attempt(
+            *arguments, SHOAL_DATA=str(tmp_path / "data"), SHOAL_AGGREGATOR_PORT=port,
+            SHOAL_LEARNER_PORT="0",
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert f"a free address of this machine; 127.0.0.1 {port}" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Fatal" not in done.stderr
+    assert "shoal.operator" not in done.stdout
+    assert not (tmp_path / "data" / "aggregator.db").exists()
+
+
+def test_idle_connections_keep_nobody_out_and_are_closed(tmp_path: Path) -> None:
+    port = free_port()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    opened: list[socket.socket] = []
+    log = tmp_path / "log"
+    process = subprocess.Popen(
+        ["sh", "-c", 'ulimit -n 1024; exec "$@" 2>"$0"', str(log),
+         sys.executable, "-m", "shoal.cli", "serve", "aggregator"],
+        env=os.environ | {
+            "SHOAL_DATA": str(tmp_path), "SHOAL_AGGREGATOR_PORT": str(port),
+            "SHOAL_AGGREGATOR_BODY_SECONDS": "5",
+        },
+        stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        wait_for(f"http://127.0.0.1:{port}/health")
+        for _ in range(1100):
+            opened.append(socket.create_connection(("127.0.0.1", port), timeout=60))
+            with suppress(OSError):  # it may be closed already
+                opened[-1].sendall(b"GET /he")
+        assert wait_for(f"http://127.0.0.1:{port}/health").json() == {"ok": True}
+        for connection in opened:
+            with suppress(ConnectionResetError):
+                assert connection.recv(1) == b""
+    finally:
+        for connection in opened:
+            connection.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        process.terminate()
+        process.wait(60)
+    assert "Traceback" not in log.read_text()
+
+
+def test_a_full_disk_is_a_problem_and_shows_in_readiness(
+    sqlite_stores: Stores, tmp_path: Path
+) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    with role(
+        "aggregator", SHOAL_DATA=str(tmp_path), SHOAL_AGGREGATOR_PORT=str(port),
+        SHOAL_AGGREGATOR_DATABASE=sqlite_stores.aggregator,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        headers = {"Authorization": f"Bearer {process.stdout.readline().split()[1]}"}
+        wait_for(f"{url}/ready")
+        path, body = f"{url}/v1/tokens/new", {"role": "app"}
+        before = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1024, before[1]))
+        answer = httpx.put(path, json=body, headers=headers)
+        assert answer.status_code == 503
+        assert answer.json()["type"] == "urn:shoal:problem:store-away"
+        ends = time.monotonic() + 60
+        while httpx.get(f"{url}/ready").status_code == 200:
+            assert time.monotonic() < ends
+            time.sleep(0.1)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, before)
+        wait_for(f"{url}/ready")
+        assert httpx.put(path, json=body, headers=headers).status_code == 200
+
+
+def test_a_second_aggregator_on_a_store_is_refused_whatever_its_key_file(
+    stores: Stores, tmp_path: Path
+) -> None:
+    own = {
+        "SHOAL_DATA": str(tmp_path / "first"),
+        "SHOAL_AGGREGATOR_PORT": "0",
+        "SHOAL_AGGREGATOR_DATABASE": stores.aggregator,
+    }
+    other = own | {"SHOAL_DATA": str(tmp_path / "second")}
+    with role("aggregator", **own) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline().startswith("operator")
+        done = attempt("aggregator", **other)
+        assert done.returncode == 2
+        assert "another one has this store" in done.stderr
+        assert not (tmp_path / "second" / "aggregator.key").exists()
+        first.kill()
+    with role("--new-tokens", "aggregator", **other) as second:  # the lock went with the process
+        assert second.stdout is not None
+        assert second.stdout.readline().startswith("operator")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
@@ -31,7 +32,6 @@ def command(
     if file.exists():
         raise InvalidInputError(f"file must be a new file; {file} exists.")
     url = settings.aggregator_database if role == "aggregator" else settings.learner_database
-    database = Database(url)
-    rows = back_up(database, role, file)
-    database.close()
+    with closing(Database(url)) as database:
+        rows = back_up(database, role, file)
     click.echo(f"{rows:,} rows of the {role}'s store are in {file}")

@@ -32,13 +32,15 @@ def command(campaign: str, out: Path, url: str) -> None:
         raise InvalidInputError("SHOAL_TOKEN must be an analyst's token; it is not set.")
     if out.exists():
         raise InvalidInputError(f"out must be a new file; {out} exists.")
+    if not out.parent.is_dir():
+        raise InvalidInputError(f"out must be in a folder that exists; {out.parent} does not.")
     rows: list[tuple[int, str, int, float]] = []
     with Client(url, token) as client:
         for number in range(1, client.campaign(campaign)["round"] + 1):
             try:
                 release = client.release(campaign, number)
             except ServiceError as error:
-                if error.name in ("not-released", "round-abandoned"):
+                if error.name in ("not-released", "round-abandoned", "unknown-round"):
                     continue
                 raise
             rows += [

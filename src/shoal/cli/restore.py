@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
@@ -27,7 +28,6 @@ def command(
     from shoal.service.store.backup import restore
 
     url = settings.aggregator_database if role == "aggregator" else settings.learner_database
-    database = Database(url)
-    rows = restore(database, role, file)
-    database.close()
+    with closing(Database(url)) as database:
+        rows = restore(database, role, file)
     click.echo(f"{rows:,} rows are in the {role}'s store")

@@ -50,7 +50,7 @@ def read_settings(config: Path | None, data: Path | None) -> Settings:
 @click.group(name="serve", invoke_without_command=True)
 @config_option
 @data_option
-@click.option("--new-tokens", is_flag=True, help="Replace the tokens of all roles and print them.")
+@click.option("--new-tokens", is_flag=True, help="Revoke all tokens; make and print new ones.")
 @click.option(
     "--abandon-open-rounds",
     is_flag=True,

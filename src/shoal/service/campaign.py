@@ -23,8 +23,10 @@ from shoal.policies.registry import find_policy
 DEFAULT_POLICY = "shoal"
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
-USER = r"^[A-Za-z0-9._~@:+=-]{1,128}$"
-WORD = r"^[^\x00-\x1f\x7f]{1,64}$"
+# A "." or ".." is no name: it would vanish from an address. The engine knows no look-ahead.
+_OF_USER, _OF_WORD = r"A-Za-z0-9_~@:+=-", r"\x00-\x1f\x7f"
+USER = rf"^([.{_OF_USER}]{{3,128}}|[{_OF_USER}][.{_OF_USER}]?|\.[{_OF_USER}])$"
+WORD = rf"^([^{_OF_WORD}]{{3,64}}|[^{_OF_WORD}.][^{_OF_WORD}]?|\.[^{_OF_WORD}.])$"
 MOST_SEATS = 10_000_000
 MOST_ARMS = 1000
 

@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import httpx
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, or_, select, text
 
 from shoal.errors import ShoalError
 from shoal.service.aggregator import campaigns
@@ -21,6 +21,7 @@ from shoal.service.audit import audit
 from shoal.service.clock import system_clock
 from shoal.service.settings import Settings
 from shoal.service.store import Database
+from shoal.service.store import aggregator as store
 from shoal.service.store.migrate import Role, current, newest
 
 MOST_SKEW = 2_000  # milliseconds
@@ -98,6 +99,7 @@ def _store(database: Database, role: Role, settings: Settings) -> Iterator[Findi
     if role == "aggregator" and not fault:
         with database.read() as connection:
             yield _fit(connection, settings)
+            yield _times(connection)
         yield from _campaigns(database, settings.aggregator.min_group_size_floor)
 
 
@@ -109,6 +111,15 @@ def _fit(connection: Connection, settings: Settings) -> Finding:
         return Finding(check, str(error))
     fault = "" if key is None or fits(connection, key) else "the store was filled with another key"
     return Finding(check, fault)
+
+
+def _times(connection: Connection) -> Finding:
+    known, now = store.rounds.c, system_clock() + MOST_SKEW
+    ahead = or_(known.wanted_at > now, known.opened_at > now, known.closed_at > now)
+    found = select(known.campaign, known.number).where(ahead).limit(1)
+    row = connection.execute(found).one_or_none()
+    fault = f"round {row.number} of campaign {row.campaign} has one" if row else ""
+    return Finding("no round has a time in the future", fault)
 
 
 def _clock(database: Database) -> Finding:

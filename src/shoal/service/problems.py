@@ -44,6 +44,7 @@ METHOD = Kind("method-not-allowed", 405, "The address does not know this method.
 NOT_ACCEPTABLE = Kind("not-acceptable", 406, "None of the accepted media types can be given.")
 SLOW = Kind("slow-body", 408, "The body took too long to arrive.")
 TOO_LARGE = Kind("body-too-large", 413, "The body is larger than the limit.")
+NOT_JSON = Kind("not-json", 415, "The body must be sent as Content-Type: application/json.")
 FAULT = Kind("internal-error", 500, "The service failed; the request may be repeated.")
 
 UNKNOWN_CAMPAIGN = Kind("unknown-campaign", 404, "There is no such campaign.")
@@ -67,6 +68,7 @@ PLAN_REFUSED = Kind(
     "plan-refused", 422, "The plan breaks anonymity, or does not fit the seats and arms."
 )
 NOT_RELEASED = Kind("not-released", 409, "The round has not been released.")
+STORE_AWAY = Kind("store-away", 503, "The store can't be reached, or its disk is full.")
 LEARNER_SILENT = Kind("learner-silent", 503, "The learner has not confirmed its rounds yet.")
 
 OUT_OF_RANGE = Kind("reward-out-of-range", 422, "A reward must be between 0 and 1.")

@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext
-from pathlib import Path
-from socket import socket
-from typing import IO, TYPE_CHECKING
+from socket import SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, getaddrinfo, socket
+from typing import TYPE_CHECKING
 
 import uvicorn
 from fastapi import FastAPI
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from shoal.errors import InvalidInputError, ShoalError
 from shoal.service.clock import system_clock
+from shoal.service.connections import connections, room
 from shoal.service.settings import Settings
 from shoal.service.store import Database
+from shoal.service.store.hold import hold
 from shoal.service.store.migrate import Role, upgrade
 
 if TYPE_CHECKING:
     from shoal.service.aggregator.tokens import Access
 
 SUPERVISED = "SHOAL_SUPERVISED"
+HEAD_SECONDS = 20.0  # that a request's head may take to reach the learner
 
 
 def open_store(url: str, role: Role) -> Database:
-    """Open a store at the newest schema."""
+    """Open a store at the newest schema, for this process alone."""
     database = Database(url)
-    upgrade(database, role)
+    try:
+        database.create()
+        hold(database)
+        upgrade(database, role)
+    except (OSError, SQLAlchemyError) as error:
+        raise ShoalError(f"the {role}'s store can't be opened: {_reason(error)}") from None
     return database
 
 
@@ -50,36 +56,42 @@ def run_aggregator(
     from shoal.service.dashboard.application import warm_up
 
     part = settings.aggregator
-    held = _hold(settings.key_file)
+    door = _bind("aggregator", part.host, part.port)
     database = open_store(settings.aggregator_database, "aggregator")
-    now = system_clock()
-    key = claim_key(database, settings.key_file, now=now, abandon_open_rounds=abandon_open_rounds)
-    check_secrets(database, settings.secrets, now=now, abandon_open_rounds=abandon_open_rounds)
-    with held or _hold(settings.key_file) or nullcontext():  # until the process ends
-        aggregator = Aggregator(
-            database, key=key, secrets=settings.secrets, floor=part.min_group_size_floor
-        )
-        _announce_tokens(aggregator.access, settings, announce, new=new_tokens)
-        app = create_app(
-            aggregator, max_body_bytes=part.max_body_bytes, body_seconds=part.body_seconds
-        )
-        warm_up()
-        host = f"[{part.host}]" if ":" in part.host else part.host
-        announce(f"The dashboard is at http://{host}:{part.port}/")
-        _serve(app, part.host, part.port, stop=aggregator.bell.silence)
-
-
-def _hold(key_file: Path) -> IO[bytes] | None:
-    """Refuse to be the second process on a store: each would trust its own memory."""
-    if not key_file.is_file():
-        return None
-    file = key_file.open("rb")
+    give_up, now = abandon_open_rounds, system_clock()
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise ShoalError("another aggregator is running with this key file.") from None
-    return file
+        key = claim_key(database, settings.key_file, now=now, abandon_open_rounds=give_up)
+        check_secrets(database, settings.secrets, now=now, abandon_open_rounds=give_up)
+    except OSError as error:
+        raise ShoalError(f"key_file can't be read or made: {_reason(error)}") from None
+    floor = part.min_group_size_floor
+    aggregator = Aggregator(database, key=key, secrets=settings.secrets, floor=floor)
+    _announce_tokens(aggregator.access, settings, announce, new=new_tokens)
+    app = create_app(aggregator, max_body_bytes=part.max_body_bytes, body_seconds=part.body_seconds)
+    warm_up()
+    announce(f"The dashboard is at {part.address}/")
+    _serve(app, door, seconds=part.body_seconds, stop=aggregator.bell.silence)
+
+
+def _bind(role: Role, host: str, port: int) -> socket:
+    """Take the address before anything is made or told; it answers once it is served."""
+    try:
+        family, kind, _, _, address = getaddrinfo(host, port, type=SOCK_STREAM)[0]
+        door = socket(family, kind)
+        door.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+        door.bind(address)
+    except (OSError, OverflowError) as error:
+        raise InvalidInputError(
+            f"{role}.host and {role}.port must be a free address of this machine; "
+            f"{host} {port}: {_reason(error)}"
+        ) from None
+    return door
+
+
+def _reason(error: Exception) -> str:
+    """Return an error's cause in one line."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return f"{' '.join(str(cause).split()).rstrip('.')}."
 
 
 def _announce_tokens(
@@ -88,6 +100,8 @@ def _announce_tokens(
     from shoal.service.aggregator.tokens import ROLES
 
     supervised = SUPERVISED in os.environ
+    if new:
+        access.clear()
     if supervised:  # the learner beside this process has the token from the supervisor
         access.adopt("learner", "learner", settings.learner.token)
     if new or "operator" not in access.roles().values():
@@ -106,10 +120,11 @@ def run_learner(settings: Settings) -> None:
     part = settings.learner
     if not part.token:
         raise InvalidInputError("learner.token must be a learner's token; set SHOAL_LEARNER_TOKEN.")
+    door = _bind("learner", part.host, part.port)
     database = open_store(settings.learner_database, "learner")
     learner = Learner(database, Client(part.aggregator, part.token, patience=5.0))
     stopped = threading.Event()
-    _serve(create_app(learner, stopped), part.host, part.port, stop=stopped.set)
+    _serve(create_app(learner, stopped), door, seconds=HEAD_SECONDS, stop=stopped.set)
 
 
 class Server(uvicorn.Server):
@@ -131,20 +146,27 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def _serve(app: FastAPI, host: str, port: int, *, stop: Callable[[], None]) -> None:
+def _serve(app: FastAPI, door: socket, *, seconds: float, stop: Callable[[], None]) -> None:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )
     logging.getLogger("httpx").setLevel(logging.WARNING)  # its lines carry addresses
     config = uvicorn.Config(
-        app, host=host, port=port, access_log=False, log_config=None, timeout_graceful_shutdown=5
+        app,
+        http=connections(seconds=seconds, most=room()),
+        ws="none",
+        backlog=100,  # that many are taken at a time, before any of them can be closed
+        access_log=False,
+        log_config=None,
+        timeout_graceful_shutdown=5,
     )
     if SUPERVISED in os.environ:
         threading.Thread(target=_end_with_parent, daemon=True).start()
-    Server(config, stop=stop).run()
+    Server(config, stop=stop).run(sockets=[door])
 
 
 def _end_with_parent() -> None:
     """Wait for the supervisor to be gone: then its end of the pipe is closed."""
-    sys.stdin.buffer.read()
+    while os.read(sys.stdin.fileno(), 1):  # not its buffer, which this thread would hold at the end
+        pass
     os._exit(1)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from sqlalchemy import URL
+
 from shoal.errors import InvalidInputError, UnknownNameError
 
 
@@ -26,6 +28,12 @@ class AggregatorSettings:
     min_group_size_floor: int = 5
     max_body_bytes: int = 16 * 2**20
     body_seconds: int = 20
+
+    @property
+    def address(self) -> str:
+        """Return where it answers."""
+        host = f"[{self.host}]" if ":" in self.host else self.host  # IPv6
+        return f"http://{host}:{self.port}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,12 +58,12 @@ class Settings:
     @property
     def aggregator_database(self) -> str:
         """Return the address of the aggregator's store."""
-        return self.aggregator.database or f"sqlite:///{self.data / 'aggregator.db'}"
+        return self.aggregator.database or _sqlite(self.data / "aggregator.db")
 
     @property
     def learner_database(self) -> str:
         """Return the address of the learner's store."""
-        return self.learner.database or f"sqlite:///{self.data / 'learner.db'}"
+        return self.learner.database or _sqlite(self.data / "learner.db")
 
     @property
     def key_file(self) -> Path:
@@ -66,6 +74,10 @@ class Settings:
     def secrets(self) -> Path:
         """Return the folder of the open rounds' secrets, beside the key."""
         return self.key_file.with_name(f"{self.key_file.name}.rounds")
+
+
+def _sqlite(file: Path) -> str:
+    return URL.create("sqlite", database=str(file)).render_as_string()
 
 
 def environment_of(settings: Settings, part: Literal["aggregator", "learner"]) -> dict[str, str]:
@@ -128,13 +140,17 @@ def _part(
     environment: Mapping[str, str],
 ) -> dict[str, Any]:
     known = {item.name: type(item.default) for item in fields(kind)}
+    prefix = f"SHOAL_{part.upper()}_"
+    for name in environment:
+        if name.startswith(prefix) and name.removeprefix(prefix).lower() not in known:
+            raise UnknownNameError("setting", name, [prefix + item.upper() for item in known])
     table = given.get(part, {})
     for name in table:
         if name not in known:
             raise UnknownNameError(f"setting of {part}", name, known)
     read: dict[str, Any] = {}
     for name, wanted in known.items():
-        value = environment.get(f"SHOAL_{part.upper()}_{name.upper()}", table.get(name))
+        value = environment.get(prefix + name.upper(), table.get(name))
         if value is not None:
             read[name] = _number(f"{part}.{name}", value) if wanted is int else str(value)
     return read

@@ -1,5 +1,7 @@
 """``shoal serve``: one process tree with both roles, each restarted if it dies.
 
+A first start that is refused ends it all, with the reason in one line.
+
 The supervisor opens neither store. It reads all settings and tells each role its own, by the
 environment alone. The learner's token is told to both and changes with every start; the other
 tokens are printed once, when the store is new.
@@ -20,7 +22,7 @@ from shoal.service.settings import Settings, environment_of
 
 PAUSE = 0.2
 LEAST_LIFE = 1.0  # seconds from one start of a child to the next
-REFUSED = 2  # the exit code of a command whose input is refused
+REFUSED = 2  # the exit code of a command that can't start
 
 
 class Child:
@@ -34,16 +36,22 @@ class Child:
         self._role = role
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("SHOAL_")}
         self._environment = inherited | environment | {SUPERVISED: "1"}
+        self._starts = 0
         self.start(*options)
 
     def start(self, *options: str) -> None:
         """Start the process, or start it again."""
         self._started = time.monotonic()
+        self._starts += 1
         self.process = subprocess.Popen(
             [*self._command, *options, self._role],
             env=self._environment,
             stdin=subprocess.PIPE,
         )
+
+    def refused(self) -> bool:
+        """Return whether the first start was refused; a later one may be, for a while."""
+        return self._starts == 1 and self.process.poll() == REFUSED
 
     def ended(self) -> bool:
         """Return whether the process has died and may be started again."""
@@ -64,8 +72,7 @@ def run_both(settings: Settings, *, options: list[str]) -> int:
     ``options`` are for the aggregator's first start.
     """
     token = {"SHOAL_LEARNER_TOKEN": f"shoal.learner.{secrets.token_urlsafe(32)}"}
-    part = settings.aggregator
-    address = {"SHOAL_LEARNER_AGGREGATOR": f"http://{part.host}:{part.port}"}
+    address = {"SHOAL_LEARNER_AGGREGATOR": settings.aggregator.address}
     going, refused = True, False
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -81,7 +88,7 @@ def run_both(settings: Settings, *, options: list[str]) -> int:
     while going:
         time.sleep(PAUSE)
         for child in children:
-            if child.process.poll() == REFUSED:  # its settings are wrong: trying again won't help
+            if child.refused():  # its settings are wrong: trying again won't help
                 going, refused = False, True
             elif going and child.ended():
                 child.start()

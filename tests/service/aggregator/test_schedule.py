@@ -67,6 +67,26 @@ def test_a_round_may_close_as_soon_as_all_have_reported(sqlite_stores: Stores) -
     aggregator.close()
 
 
+def test_a_round_that_began_in_the_future_begins_when_the_clock_is_right(stores: Stores) -> None:
+    clock = TestClock()
+    aggregator = Aggregator(stores.open("aggregator"), key=KEY, clock=clock)
+    aggregator.directory.create("daily", scheduled())
+    aggregator.directory.enrol("daily", users(8))
+    clock.now += 10 * 365 * 24 * HOUR
+    tick(aggregator)
+    aggregator.hear({"daily": Progress(0, 0)})
+    aggregator.freeze("daily", 1, even(8, size=4))
+    clock.now -= 10 * 365 * 24 * HOUR
+    assert tick(aggregator) == []
+    assert aggregator.round("daily", 1).opened_at == clock.now
+    clock.now += int(6.01 * HOUR)
+    assert len(tick(aggregator)) == 1
+    clock.now += int(18 * HOUR)
+    tick(aggregator)
+    assert state(aggregator) == (2, "wanted")
+    aggregator.close()
+
+
 def test_a_schedule_waits_for_a_silent_learner(sqlite_stores: Stores) -> None:
     clock = TestClock()
     aggregator = Aggregator(sqlite_stores.open("aggregator"), key=KEY, clock=clock)

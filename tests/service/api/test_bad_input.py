@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from tests.service.conftest import Stores
 from tests.service.helpers import users
 from tests.service.live import Live, serve
 
+from shoal.service.campaign import USER, WORD
 from shoal.service.problems import KINDS
 
 REPORTS = "/v1/campaigns/news/rounds/1/reports"
@@ -103,6 +105,36 @@ def test_threat_12_strict_parser(live: Live) -> None:
 def test_a_body_that_is_no_batch_is_a_problem(live: Live, body: bytes, problem: str) -> None:
     assert name(send(live, body)) == problem
     assert send(live, one("1")).status_code == 200  # the service goes on
+
+
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded"])
+def test_json_that_is_not_called_json_is_a_problem_of_its_own(live: Live, kind: str | None) -> None:
+    headers = {"Authorization": f"Bearer {live.tokens['operator']}"}
+    headers |= {"Content-Type": kind} if kind else {}
+    for path, method in (("/v1/campaigns/news/users", "POST"), ("/v1/tokens/new", "PUT")):
+        answer = httpx.request(method, live.url + path, content=b"{}", headers=headers)
+        assert (name(answer), answer.status_code) == ("not-json", 415)
+    assert send(live, b"{}", path="/v1/campaigns/news/users", role="operator").status_code == 200
+
+
+@pytest.mark.parametrize("dots", [".", ".."])
+def test_names_that_would_vanish_from_an_address_are_refused(live: Live, dots: str) -> None:
+    join = f'{{"join": ["{dots}"]}}'.encode()
+    assert name(send(live, join, path="/v1/campaigns/news/users", role="operator")) == (
+        "invalid-input"
+    )
+    body = {"arms": ["a", dots], "min_group_size": 2, "seats": 8}
+    headers = {"Authorization": f"Bearer {live.tokens['operator']}"}
+    answer = httpx.put(live.url + "/v1/campaigns/new", json=body, headers=headers)
+    assert name(answer) == "invalid-input"
+
+
+@pytest.mark.parametrize("pattern", [USER, WORD])
+def test_any_other_name_may_have_dots(pattern: str) -> None:
+    for good in ("a", "a.", ".a", "...", "a.b", "..a", "-", "a" * 64):
+        assert re.fullmatch(pattern, good), good
+    for bad in ("", ".", "..", "a\n", "\n.", "a" * 129):
+        assert not re.fullmatch(pattern, bad), bad
 
 
 def test_unknown_things_late_reports_and_wrong_roles_are_problems(live: Live) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import psycopg
@@ -101,7 +102,9 @@ def test_an_error_never_shows_a_parameter(stores: Stores) -> None:
     database.close()
 
 
-@pytest.mark.parametrize("url", ["", "mysql://host/name", "sqlite://", "nonsense"])
+@pytest.mark.parametrize(
+    "url", ["", "mysql://host/name", "sqlite://", "sqlite:///:memory:", "nonsense"]
+)
 def test_addresses_that_are_no_store_are_refused(url: str) -> None:
     with pytest.raises(InvalidInputError, match="database must"):
         Database(url)
@@ -112,6 +115,28 @@ def test_opening_a_store_never_makes_one(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     assert not missing.alive()
     assert list((tmp_path / "deep").iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["text", "sqlite", "learner"])
+def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "strangers"
+    database = Database(f"sqlite:///{file}")
+    if kind == "text":
+        file.write_text("root:x:0:0:root:/root:/bin/sh\n")
+    elif kind == "sqlite":
+        with sqlite3.connect(file) as other:
+            other.execute("CREATE TABLE songs (name)")
+            other.execute("PRAGMA journal_mode=WAL")
+        other.close()
+    else:
+        upgrade(database, "learner")
+        database.close()
+    file.chmod(0o644)
+    before = file.read_bytes()
+    with pytest.raises(InvalidInputError, match="database must be"):
+        upgrade(database, "aggregator")
+    database.close()
+    assert (file.read_bytes(), file.stat().st_mode & 0o777) == (before, 0o644)
 
 
 def test_a_store_that_is_away_is_not_alive(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -1,13 +1,16 @@
 """Campaigns that run by themselves: open every so often, close after a while or when all are in.
 
 A tick looks at the clock and at what is stored, and at nothing else: after any pause or crash the
-next tick does what is due. A fault in one campaign does not keep the others from their rounds; it
-is tried again with every tick, and the service is not ready meanwhile.
+next tick does what is due. A round that began in the future, because the clock was wrong, begins
+when that is noticed. A fault in one campaign does not keep the others from their rounds; it is
+tried again with every tick, and the service is not ready meanwhile.
 """
 
 from __future__ import annotations
 
 import logging
+
+from sqlalchemy import update
 
 from shoal.service.aggregator.release import Document
 from shoal.service.aggregator.rounds import OPEN, WANTED, Round
@@ -15,6 +18,7 @@ from shoal.service.aggregator.service import Aggregator
 from shoal.service.campaign import Campaign, Schedule
 from shoal.service.clock import HOUR
 from shoal.service.problems import ProblemError
+from shoal.service.store import aggregator as store
 
 log = logging.getLogger("shoal.service")
 
@@ -44,7 +48,8 @@ def tick(aggregator: Aggregator) -> list[Document]:
 def _step(
     aggregator: Aggregator, name: str, campaign: Campaign, schedule: Schedule
 ) -> Document | None:
-    last, now = aggregator.latest(name), aggregator.clock()
+    now = aggregator.clock()
+    last = _set_right(aggregator, aggregator.latest(name), now)
     if last is None:
         if sum(aggregator.directory.roster(name).active) >= campaign.least:
             aggregator.want(name, 1)
@@ -56,6 +61,17 @@ def _step(
     if last.state != WANTED and not over and now >= due:
         aggregator.want(name, last.number + 1)
     return None
+
+
+def _set_right(aggregator: Aggregator, last: Round | None, now: int) -> Round | None:
+    """Let a round that began in the future, by a clock that was wrong, begin now."""
+    if last is None or max(last.wanted_at, last.opened_at or 0) <= now:
+        return last
+    times = {"wanted_at": min(last.wanted_at, now), "opened_at": last.opened_at and now}
+    with aggregator.database.write() as connection:
+        connection.execute(update(store.rounds).where(store.rounds.c.id == last.id).values(times))
+    aggregator.changed(last.campaign)
+    return aggregator.latest(last.campaign)
 
 
 def _ends(aggregator: Aggregator, open_round: Round, schedule: Schedule) -> bool:

@@ -105,7 +105,7 @@ class Aggregator:
             found = self._latest[name] = rounds.latest(connection, name)
         return found
 
-    def _changed(self, name: str) -> None:
+    def changed(self, name: str) -> None:
         """Look at the last round anew, and wake whoever waits for it."""
         with self._lock:
             self._latest.pop(name, None)
@@ -122,7 +122,7 @@ class Aggregator:
         campaign = self.directory.campaign(name)
         with self._lock, self.database.write() as connection:
             new = rounds.want(connection, name, campaign, number, now=self.clock())
-        self._changed(name)
+        self.changed(name)
         return new
 
     def freeze(self, name: str, number: int, plan: Frozen) -> bool:
@@ -138,7 +138,7 @@ class Aggregator:
                     connection, round_, plan, campaign, occupied, arms, now=self.clock()
                 )
         self._remember(name, number, (round_.id, plan))
-        self._changed(name)
+        self.changed(name)
         return new
 
     def keep_estimates(self, name: str, number: int, millionths: bytes) -> None:
@@ -293,7 +293,7 @@ class Aggregator:
             done = release.release(connection, round_, plan, campaign, key, now=self.clock())
             summaries.write(connection, done, plan)
         self._forget_keys()
-        self._changed(name)
+        self.changed(name)
         return done
 
     def _forget_keys(self) -> None:
@@ -366,5 +366,5 @@ class Aggregator:
             if abandoned:
                 self._forget_keys()
             self._progress[name] = known
-            self._changed(name)
+            self.changed(name)
         return self.latest(name)

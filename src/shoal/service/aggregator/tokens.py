@@ -100,6 +100,12 @@ class Access:
             self._known = None
             revoke(connection, name)
 
+    def clear(self) -> None:
+        """Forget all tokens."""
+        with self._lock, self._database.write() as connection:
+            self._known = None
+            connection.execute(delete(store.tokens))
+
     def roles(self) -> dict[str, Role]:
         """Return the role of each token by name."""
         return {name: role for name, (role, _) in self._load().items()}

@@ -18,6 +18,7 @@ from shoal.service.problems import (
     MALFORMED,
     METHOD,
     NOT_FOUND,
+    NOT_JSON,
     SLOW,
     TOO_LARGE,
     UNAUTHENTICATED,
@@ -76,6 +77,8 @@ def install(app: FastAPI, *, page: Callable[[Request, Kind], Response]) -> None:
     async def invalid(request: Request, error: RequestValidationError) -> Response:
         if any(item["type"] == "json_invalid" for item in error.errors()):
             return problem(MALFORMED)
+        if isinstance(error.body, bytes):  # it was not even tried as JSON
+            return problem(NOT_JSON)
         return problem(
             INVALID, "; ".join(_rule(item["loc"], item["msg"]) for item in error.errors())
         )

@@ -15,7 +15,9 @@ from shoal.service.problems import INVALID, ProblemError
 
 router = APIRouter(prefix="/v1/campaigns", tags=["campaigns"])
 
-ArmName = Annotated[str, Path(pattern=WORD, description="Any text of 1 to 64 characters.")]
+ArmName = Annotated[
+    str, Path(pattern=WORD, description="Any text of 1 to 64 characters but . and ..")
+]
 Users = Annotated[list[Annotated[str, StringConstraints(pattern=USER)]], Field(max_length=200_000)]
 
 

@@ -1,8 +1,8 @@
 """The outermost layer: body limits, a last resort for faults, counts and one log line a request.
 
 A log line has the method, the route's template, the status and the time; a fault has the type of
-the error and where it was raised. No path, query, body or message is logged (threat 18), and no
-line for reports that came in (threat 21).
+the error and where it was raised. No path, query, body or message is logged, nor a method of the
+caller's own making (threat 18), and no line for reports that came in (threat 21).
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ import logging
 import time
 import traceback
 
+from sqlalchemy.exc import OperationalError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shoal.service.api.answers import problem
 from shoal.service.api.metrics import Metrics, takes_reports
-from shoal.service.problems import FAULT, SLOW, TOO_LARGE, ProblemError
+from shoal.service.problems import FAULT, SLOW, STORE_AWAY, TOO_LARGE, ProblemError
 
 log = logging.getLogger("shoal.service")
+
+METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 class Guard:
@@ -58,17 +61,19 @@ class Guard:
             if not status:
                 await problem(FAULT)(scope, receive, note)
         except Exception as error:
-            kind = error.kind if isinstance(error, ProblemError) else FAULT
-            if kind is FAULT:
+            away = STORE_AWAY if isinstance(error, OperationalError) else FAULT
+            kind = error.kind if isinstance(error, ProblemError) else away
+            if kind in (FAULT, STORE_AWAY):
                 log.error("fault %s at %s", type(error).__name__, places(error))
             if not status:
                 await problem(kind)(scope, receive, note)
         seconds = time.perf_counter() - started
         route = getattr(scope.get("route"), "path", "none")
+        method = scope["method"] if scope["method"] in METHODS else "other"
         campaign = scope.get("path_params", {}).get("name", "")
-        self._metrics.saw(scope["method"], route, status, seconds, campaign=campaign)
+        self._metrics.saw(method, route, status, seconds, campaign=campaign)
         if not takes_reports(route, status):
-            log.info("%s %s %d %.1f ms", scope["method"], route, status, 1e3 * seconds)
+            log.info("%s %s %d %.1f ms", method, route, status, 1e3 * seconds)
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
         ends = time.monotonic() + self._body_seconds

@@ -46,8 +46,8 @@ def health() -> Status:
 
 @router.get("/ready", tags=["status"], responses={503: {"model": Status}})
 def ready(aggregator: Service, response: Response) -> Status:
-    """Tell whether the database answers and schedules are kept."""
-    ok = aggregator.on_schedule and aggregator.database.alive()
+    """Tell whether the database takes writes and schedules are kept."""
+    ok = aggregator.on_schedule and aggregator.database.writable()
     response.status_code = 200 if ok else 503
     return Status(ok=ok)
 

@@ -1,28 +1,32 @@
 """Online backup and restore of one store, the same on both backends.
 
 A backup is one consistent read of every table, as compressed MessagePack with the schema's
-version in front. Restoring fills an empty store and brings it to the newest schema. A restored
-aggregator can't reopen rounds that it has forgotten: the learner remembers them (threat 17).
+version in front. Restoring fills an empty store and brings it to the newest schema, all in one
+transaction. A restored aggregator can't reopen rounds that it has forgotten: the learner remembers
+them (threat 17).
 """
 
 from __future__ import annotations
 
 import gzip
 import os
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
 from sqlalchemy import Connection, MetaData, func, insert, select, text
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from shoal.errors import InvalidInputError
 from shoal.service.store.database import Database
-from shoal.service.store.migrate import Role, current, upgrade
+from shoal.service.store.migrate import Role, current, upgrade_within
 
 _FORMAT = "shoal-backup-1"
 _ROWS = 5_000
 _VERSIONS = "alembic_version"
+_LEFT_BEHIND = ("tokens", "sessions")
 
 
 class Header(msgspec.Struct):
@@ -63,28 +67,50 @@ def back_up(database: Database, role: Role, file: Path) -> int:
 
 
 def restore(database: Database, role: Role, file: Path) -> int:
-    """Fill an empty store from a backup; return how many rows there are."""
+    """Fill an empty store from a backup, wholly or not at all; return how many rows there are.
+
+    Tokens and sessions stay behind: some may have been revoked since.
+    """
     if current(database) is not None:
         raise InvalidInputError(f"the {role}'s store must be empty to be restored into.")
-    count = 0
     with gzip.open(file, "rb") as source:
-        records = _read(source)
+        records = _read(source, file)
         try:
             header = msgspec.msgpack.decode(next(records, b""), type=Header)
-        except (msgspec.DecodeError, OSError):
+        except msgspec.DecodeError:
             raise InvalidInputError(f"file must be a backup by Shoal; got {file}.") from None
         if header.format != _FORMAT or header.role != role:
             raise InvalidInputError(f"file must be a backup of the {role}'s store; got {file}.")
-        upgrade(database, role, version=header.version)
+        database.create()
         with database.write() as connection:
-            tables = _tables(connection).tables
-            for record in records:
-                part = msgspec.msgpack.decode(record, type=Rows)
+            upgrade_within(connection, role, version=header.version)
+            count = _fill(connection, records, file)
+            upgrade_within(connection, role)
+    database.protect()
+    return count
+
+
+def _fill(connection: Connection, records: Iterator[bytes], file: Path) -> int:
+    count, tables = 0, _tables(connection).tables
+    for record in records:
+        try:
+            part = msgspec.msgpack.decode(record, type=Rows)
+            if part.table not in _LEFT_BEHIND:
                 connection.execute(insert(tables[part.table]), part.rows)
                 count += len(part.rows)
-            if database.backend == "postgresql" and "rounds" in tables:
-                _continue_numbering(connection, tables["rounds"])
-    upgrade(database, role)
+        except OperationalError:  # the store's fault, not the file's
+            raise
+        except (
+            msgspec.DecodeError,
+            LookupError,
+            TypeError,
+            ValueError,
+            ArithmeticError,
+            SQLAlchemyError,
+        ):
+            raise InvalidInputError(f"file must be a whole backup by Shoal; got {file}.") from None
+    if connection.dialect.name == "postgresql" and "rounds" in tables:
+        _continue_numbering(connection, tables["rounds"])
     return count
 
 
@@ -107,9 +133,9 @@ def _write(out: IO[bytes] | gzip.GzipFile, record: msgspec.Struct) -> None:
     out.write(len(data).to_bytes(8, "little") + data)
 
 
-def _read(source: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
+def _read(source: IO[bytes] | gzip.GzipFile, file: Path) -> Iterator[bytes]:
     try:
         while size := source.read(8):
             yield source.read(int.from_bytes(size, "little"))
-    except (gzip.BadGzipFile, EOFError):
-        raise InvalidInputError("file must be a whole backup by Shoal.") from None
+    except (OSError, EOFError, zlib.error, OverflowError, MemoryError):  # cut off or damaged
+        raise InvalidInputError(f"file must be a whole backup by Shoal; got {file}.") from None

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +23,14 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from shoal.errors import InvalidInputError, ShoalError
+
+TRIAL_SECONDS = 5.0  # that a write which went well is good for
+
+_SQLITE = b"SQLite format 3\0"  # how its files begin
+_NOTHING = {  # writes that reach the disk and leave nothing
+    "sqlite": "PRAGMA user_version = 0",
+    "postgresql": "SELECT pg_logical_emit_message(true, 'shoal', '')",
+}
 
 
 class Database:
@@ -44,9 +54,10 @@ class Database:
             parsed = parsed.set(drivername="postgresql+psycopg")
         elif backend != "sqlite":
             raise InvalidInputError(f"database must be sqlite or postgresql; got {backend!r}.")
-        elif not parsed.database:
+        elif parsed.database in (None, "", ":memory:"):
             raise InvalidInputError("database must name a file; a store in memory is lost.")
         self.backend = backend
+        self._trial, self._next_trial = threading.Lock(), 0.0
         try:
             self.engine = create_engine(
                 parsed, hide_parameters=True, pool_pre_ping=backend == "postgresql"
@@ -69,12 +80,22 @@ class Database:
         return self.file is None or self.file.is_file()
 
     def create(self) -> None:
-        """Make SQLite's file where there is none, and keep everyone else out of it."""
+        """Make SQLite's file where there is none; a file of another kind is left as it is."""
         file = self.file
         if file is None:
             return
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+        try:
+            os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        except FileExistsError:
+            with file.open("rb") as found:
+                if found.read(len(_SQLITE)) not in (b"", _SQLITE):
+                    raise InvalidInputError(
+                        f"database must be a store or a new file; {file} is neither."
+                    ) from None
+
+    def protect(self) -> None:
+        """Keep everyone else out of SQLite's file and its log."""
         for part in self.files():
             part.chmod(0o600)
 
@@ -107,6 +128,18 @@ class Database:
         except SQLAlchemyError:
             return False
         return True
+
+    def writable(self) -> bool:
+        """Return whether the database takes a write, which changes nothing; asked now and then."""
+        with self._trial:
+            if time.monotonic() >= self._next_trial:
+                try:
+                    with self.write() as connection:
+                        connection.execute(text(_NOTHING[self.backend]))
+                except SQLAlchemyError:
+                    return False
+                self._next_trial = time.monotonic() + TRIAL_SECONDS
+        return self.alive()
 
     def close(self) -> None:
         """Close all connections."""

@@ -9,7 +9,9 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, inspect
 
+from shoal.errors import InvalidInputError
 from shoal.service.store.database import Database
 
 Role = Literal["aggregator", "learner"]
@@ -19,11 +21,26 @@ _SCRIPTS = Path(__file__).parent / "migrations"
 
 def upgrade(database: Database, role: Role, *, version: str = "head") -> None:
     """Bring the store to ``version`` in one transaction; make it where there is none."""
-    config = _config(role)
     database.create()
     with database.write() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, version)
+        upgrade_within(connection, role, version=version)
+    database.protect()
+
+
+def upgrade_within(connection: Connection, role: Role, *, version: str = "head") -> None:
+    """Bring the store to ``version``; a database of another program or role is refused."""
+    config = _config(role)
+    found = MigrationContext.configure(connection).get_current_revision()
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if found not in known and (found or inspect(connection).get_table_names()):
+        raise InvalidInputError(
+            f"database must be empty or the {role}'s store, of this release or an earlier one; "
+            f"got one of version {found}."
+        )
+    if version not in known | {"head"}:
+        raise InvalidInputError(f"version must be one that this release knows; got {version!r}.")
+    config.attributes["connection"] = connection
+    command.upgrade(config, version)
 
 
 def current(database: Database) -> str | None:

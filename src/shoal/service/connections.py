@@ -1,0 +1,70 @@
+"""Connections: no more than the process has room for, and none that keeps it waiting.
+
+A connection that does not bring the head of a request in time is closed; bodies are the guard's.
+Where there are too many, the one that has waited longest without a request makes room. So nobody
+can take all of the process's open files, which it needs to answer anyone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+MOST_FILES = 65_536
+
+
+def room() -> int:
+    """Let this process open as many files as it may, and return half of that for connections."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+    return files // 2
+
+
+def connections(*, seconds: float, most: int) -> type[H11Protocol]:
+    """Return the protocol of a server's connections.
+
+    Parameters
+    ----------
+    seconds
+        The time that the head of a request may take to arrive.
+    most
+        Connections at a time.
+    """
+    waiting: dict[Connection, asyncio.TimerHandle] = {}  # whoever waits longest comes first
+
+    class Connection(H11Protocol):
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._wait()
+            if len(self.connections) > most:
+                longest = next(iter(waiting))
+                longest._wait_no_more()
+                longest.transport.abort()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._wait_no_more()
+            super().connection_lost(exc)
+
+        def handle_events(self) -> None:
+            super().handle_events()
+            if self.cycle is not None and not self.cycle.response_complete:
+                self._wait_no_more()
+
+        def on_response_complete(self) -> None:
+            self._wait()
+            super().on_response_complete()
+
+        def _wait(self) -> None:
+            self._wait_no_more()
+            waiting[self] = self.loop.call_later(seconds, self.transport.close)
+
+        def _wait_no_more(self) -> None:
+            timer = waiting.pop(self, None)
+            if timer is not None:
+                timer.cancel()
+
+    return Connection
