@@ -41,7 +41,7 @@ test: $(READY) browser  ## Run all checks and all tests.
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
+	$(BIN)/pytest -n 3 --dist worksteal
 	$(BIN)/mkdocs build --strict --quiet --site-dir build/site
 
 chaos: $(READY)  ## Kill the service a hundred times per store while a campaign runs.
