@@ -14,7 +14,7 @@ from shoal.service.learner.records import Records
 from shoal.service.store import Database
 
 KILLS = int(os.environ.get("SHOAL_CHAOS_KILLS", "10"))
-ROUNDS = int(os.environ.get("SHOAL_CHAOS_ROUNDS", "20"))
+ROUNDS = int(os.environ.get("SHOAL_CHAOS_ROUNDS", "10"))
 
 
 def test_threat_15_crash_between_report_and_release(stores: Stores, tmp_path: Path) -> None:
