@@ -18,6 +18,7 @@ from shoal.service.aggregator.tokens import ROLES
 from shoal.service.api.application import create_app
 from shoal.service.api.metrics import Metrics
 from shoal.service.clock import Clock, system_clock
+from shoal.service.connections import connections
 from shoal.service.learner.service import Learner
 from shoal.service.process import Server
 
@@ -64,7 +65,8 @@ def serve(
     if tokens is None:
         tokens = {role: aggregator.access.issue(role, role) for role in ROLES}
     app = create_app(aggregator, body_seconds=body_seconds, tick_seconds=tick_seconds, **limits)
-    config = uvicorn.Config(app, port=port, log_config=None, access_log=False)
+    protocol = connections(seconds=20.0, most=1000)
+    config = uvicorn.Config(app, port=port, http=protocol, log_config=None, access_log=False)
     server = Server(config, stop=aggregator.bell.silence)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -2,7 +2,8 @@
 
 A connection that does not bring the head of a request in time is closed; bodies are the guard's.
 Where there are too many, the one that has waited longest without a request makes room. So nobody
-can take all of the process's open files, which it needs to answer anyone.
+can take all of the process's open files, which it needs to answer anyone. What is not HTTP is
+answered with a problem, like everything else.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ import asyncio
 import resource
 from typing import Any
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from shoal.service.problems import MEDIA_TYPE, NOT_HTTP
 
 MOST_FILES = 65_536
 
@@ -57,6 +61,18 @@ def connections(*, seconds: float, most: int) -> type[H11Protocol]:
         def on_response_complete(self) -> None:
             self._wait()
             super().on_response_complete()
+
+        def send_400_response(self, msg: str) -> None:
+            body = NOT_HTTP.document()
+            headers = {"Content-Type": MEDIA_TYPE, "Content-Length": str(len(body))}
+            head = h11.Response(
+                status_code=NOT_HTTP.status,
+                headers=[*headers.items(), ("Connection", "close")],
+                reason=b"Bad Request",
+            )
+            for part in (head, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(part) or b"")
+            self.transport.close()
 
         def _wait(self) -> None:
             self._wait_no_more()

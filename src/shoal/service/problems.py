@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 from shoal.errors import ShoalError
 
 
@@ -24,6 +26,14 @@ class Kind:
         """Return the problem's type as a URI."""
         return f"urn:shoal:problem:{self.name}"
 
+    def document(self, detail: str = "") -> bytes:
+        """Return the problem as JSON."""
+        said = {"type": self.type, "title": self.title, "status": self.status}
+        return msgspec.json.encode(said | ({"detail": detail} if detail else {}))
+
+
+MEDIA_TYPE = "application/problem+json"
+
 
 class ProblemError(ShoalError):
     """A refusal of the given kind; ``detail`` names fields and rules, never a report's values."""
@@ -34,6 +44,7 @@ class ProblemError(ShoalError):
         self.detail = detail
 
 
+NOT_HTTP = Kind("not-http", 400, "The request can't be read as HTTP/1.1.")
 MALFORMED = Kind("malformed-body", 400, "The body can't be read.")
 INVALID = Kind("invalid-input", 422, "A value breaks a stated rule.")
 UNAUTHENTICATED = Kind("unauthenticated", 401, "A valid token is needed.")

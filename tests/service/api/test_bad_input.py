@@ -172,6 +172,47 @@ def test_an_oversized_body_is_refused_whether_its_length_is_declared_or_not(live
     assert send(live, one("1")).status_code == 200
 
 
+@pytest.mark.parametrize(
+    "head", [b"\x16\x03\x01 hello", b"GET /health\r\n\r\n", b"GET / HTTP/1.1\r\nbad\r\n\r\n"]
+)
+def test_what_is_not_http_is_a_problem_and_the_service_goes_on(live: Live, head: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", int(live.url.rpartition(":")[2])), 20) as line:
+        line.sendall(head + b"\r\n\r\n")
+        answer = b"".join(iter(lambda: line.recv(4096), b""))
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"application/problem+json" in answer
+    assert b"urn:shoal:problem:not-http" in answer
+    assert send(live, one("1")).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/campaigns/", "/health/", "/login/"])
+def test_no_address_leads_to_another_by_a_slash(live: Live, path: str) -> None:
+    headers = {"Authorization": f"Bearer {live.tokens['operator']}"}
+    answer = httpx.get(live.url + path, headers=headers)
+    assert (name(answer), answer.status_code) == ("not-found", 404)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "/v1/campaigns/other"),
+        ("POST", "/v1/campaigns/news/users"),
+        ("PUT", "/v1/campaigns/news/rounds/1/estimates"),
+        ("PUT", "/v1/tokens/mine"),
+        ("POST", "/v1/learner/sync"),
+        ("POST", REPORTS),
+    ],
+)
+def test_no_body_is_read_of_whoever_has_no_token(live: Live, method: str, path: str) -> None:
+    """The body never comes, and the answer is there long before it would be missed."""
+    with socket.create_connection(("127.0.0.1", int(live.url.rpartition(":")[2])), 20) as line:
+        line.sendall(
+            f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            "Content-Length: 9999\r\n\r\n".encode()
+        )
+        assert line.recv(4096).startswith(b"HTTP/1.1 401 ")
+
+
 def test_a_slow_client_is_cut_off(live: Live) -> None:
     host, port = live.url.removeprefix("http://").split(":")
     head = (

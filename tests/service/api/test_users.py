@@ -102,6 +102,9 @@ def test_threat_21_no_metric_and_no_log_line_moves_with_a_report(
             seen.add(traces(live, caplog))
         assert len(seen) == 1
         operator.close_round("news", 1)
+        seen.add(traces(live, caplog))  # not before the learner has it on record
+        assert len(seen) == 1
+        live.work()
         told = traces(live, caplog)
         assert "shoal_report_requests_total 5.0" in told
         assert 'shoal_refused_reports_total{reason="unknown-user"} 1.0' in told

@@ -117,16 +117,16 @@ def test_opening_a_store_never_makes_one(tmp_path: Path) -> None:
     assert list((tmp_path / "deep").iterdir()) == []
 
 
-@pytest.mark.parametrize("kind", ["text", "sqlite", "learner"])
+@pytest.mark.parametrize("kind", ["text", "sqlite", "wal", "learner"])
 def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(tmp_path: Path, kind: str) -> None:
     file = tmp_path / "strangers"
     database = Database(f"sqlite:///{file}")
     if kind == "text":
         file.write_text("root:x:0:0:root:/root:/bin/sh\n")
-    elif kind == "sqlite":
+    elif kind != "learner":
         with sqlite3.connect(file) as other:
             other.execute("CREATE TABLE songs (name)")
-            other.execute("PRAGMA journal_mode=WAL")
+            other.execute(f"PRAGMA journal_mode={'WAL' if kind == 'wal' else 'DELETE'}")
         other.close()
     else:
         upgrade(database, "learner")

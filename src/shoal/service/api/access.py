@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
-from fastapi import Depends, Path, Request
+from fastapi import Depends, Path, Request, Response
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from shoal.service.aggregator import Aggregator
@@ -41,3 +43,20 @@ def allow(*roles: Role) -> Any:
         return role
 
     return Depends(check)
+
+
+class TokenFirst(APIRoute):
+    """A route that reads no body of a caller without a valid token."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what answers a request."""
+        handler = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            credentials = await _bearer(request)
+            aggregator = await service(request)
+            if not (credentials and aggregator.access.role_of(credentials.credentials)):
+                raise ProblemError(UNAUTHENTICATED)
+            return await handler(request)
+
+        return answer if self.body_field else handler

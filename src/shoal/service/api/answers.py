@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -16,6 +15,7 @@ from shoal.service.problems import (
     INVALID,
     KINDS,
     MALFORMED,
+    MEDIA_TYPE,
     METHOD,
     NOT_FOUND,
     NOT_JSON,
@@ -25,8 +25,6 @@ from shoal.service.problems import (
     Kind,
     ProblemError,
 )
-
-MEDIA_TYPE = "application/problem+json"
 
 _DOCUMENT: dict[str, Any] = {
     "description": "A problem (RFC 9457).",
@@ -55,15 +53,12 @@ _BY_STATUS = {404: NOT_FOUND, 405: METHOD, 400: MALFORMED}
 
 def problem(kind: Kind, detail: str = "") -> Response:
     """Return the document of a problem."""
-    body = {"type": kind.type, "title": kind.title, "status": kind.status}
-    if detail:
-        body["detail"] = detail
     headers = {"WWW-Authenticate": "Bearer"} if kind is UNAUTHENTICATED else {}
     if kind.status == 503:
         headers["Retry-After"] = "1"
     if kind in (SLOW, TOO_LARGE):  # the rest of the body is not wanted
         headers["Connection"] = "close"
-    return Response(msgspec.json.encode(body), kind.status, media_type=MEDIA_TYPE, headers=headers)
+    return Response(kind.document(detail), kind.status, media_type=MEDIA_TYPE, headers=headers)
 
 
 def install(app: FastAPI, *, page: Callable[[Request, Kind], Response]) -> None:

@@ -32,7 +32,7 @@ def create_app(
     check_seconds: float = 3600.0,
 ) -> FastAPI:
     """Make the aggregator's application; it closes the aggregator when it stops."""
-    metrics = Metrics()
+    metrics = Metrics(aggregator.shown)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -75,6 +75,7 @@ def create_app(
         responses=answers.PROBLEMS,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
     )
     app.state.aggregator = aggregator
     app.state.metrics = metrics

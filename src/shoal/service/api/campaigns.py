@@ -9,11 +9,11 @@ from pydantic import Field, StringConstraints
 
 from shoal.errors import ShoalError
 from shoal.service.aggregator.noise import need_noise
-from shoal.service.api.access import Name, Service, allow
+from shoal.service.api.access import Name, Service, TokenFirst, allow
 from shoal.service.campaign import USER, WORD, Campaign, Frozen
 from shoal.service.problems import INVALID, ProblemError
 
-router = APIRouter(prefix="/v1/campaigns", tags=["campaigns"])
+router = APIRouter(prefix="/v1/campaigns", tags=["campaigns"], route_class=TokenFirst)
 
 ArmName = Annotated[
     str, Path(pattern=WORD, description="Any text of 1 to 64 characters but . and ..")

@@ -12,11 +12,13 @@ from starlette.concurrency import run_in_threadpool
 
 from shoal.service.aggregator.rounds import Frozen as FrozenPlan
 from shoal.service.aggregator.witness import Progress
-from shoal.service.api.access import Name, Number, Service, allow
+from shoal.service.api.access import Name, Number, Service, TokenFirst, allow
 from shoal.service.campaign import NAME, Frozen
 from shoal.service.problems import INVALID, PLAN_REFUSED, ProblemError
 
-router = APIRouter(prefix="/v1", tags=["learner"], dependencies=[allow("learner")])
+router = APIRouter(
+    prefix="/v1", tags=["learner"], dependencies=[allow("learner")], route_class=TokenFirst
+)
 
 BYTES = "application/octet-stream"
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]

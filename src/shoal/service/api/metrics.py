@@ -1,14 +1,17 @@
 """Prometheus metrics: of routes, refusals and releases; never of a user, a reward or a report.
 
 Nothing here moves when a report comes in: a counter that does shows a reporter (threat 21). What is
-counted of reports is held back until their campaign releases a round.
+counted of reports is held back until their campaign releases a round, and what is counted of a
+release until the learner has it on record (threat 17).
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter as Counts
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -23,10 +26,41 @@ def takes_reports(route: str, status: int) -> bool:
     return route.endswith("/reports") and status < 300
 
 
-class Metrics:
-    """The metrics of one process."""
+@dataclass
+class Held:
+    """What reports to a campaign have cost since its last release."""
 
-    def __init__(self) -> None:
+    requests: int = 0
+    seconds: float = 0.0
+    reasons: Counts[str] = field(default_factory=Counts)
+
+
+class Told(NamedTuple):
+    """What there is to count of a release."""
+
+    campaign: str
+    round: int
+    totals: int
+    merged: int
+    withheld: int
+    homogeneous: int
+    held: Held
+
+
+class Metrics:
+    """The metrics of one process.
+
+    Parameters
+    ----------
+    shown
+        Returns the last round of a campaign that people may see, None for none.
+    """
+
+    def __init__(self, shown: Callable[[str], int | None]) -> None:
+        self._shown = shown
+        self._held: dict[str, Held] = {}  # by campaign
+        self._waiting: list[Told] = []  # releases that the learner has not on record
+        self._lock = threading.Lock()
         self._registry = registry = CollectorRegistry()
         self._requests = Histogram(
             "shoal_request_seconds",
@@ -40,9 +74,6 @@ class Metrics:
         self._report_seconds = Counter(
             "shoal_report_seconds", "Time to answer them, in all.", registry=registry
         )
-        self._held: dict[str, tuple[int, float]] = {}  # requests and seconds, by campaign
-        self._held_reasons: Counts[str] = Counts()
-        self._lock = threading.Lock()
         self._refused = Counter(
             "shoal_refused_reports", "Reports refused, by reason.", ["reason"], registry=registry
         )
@@ -62,31 +93,51 @@ class Metrics:
         """Count a request by its route's template; one that brought reports, later."""
         if takes_reports(route, status):
             with self._lock:
-                count, spent = self._held.get(campaign, (0, 0.0))
-                self._held[campaign] = count + 1, spent + seconds
+                held = self._held.setdefault(campaign, Held())
+                held.requests += 1
+                held.seconds += seconds
         else:
             self._requests.labels(method, route, status).observe(seconds)
 
-    def refused(self, reasons: Iterable[str]) -> None:
-        """Count refused reports, with the next release."""
+    def refused(self, campaign: str, reasons: Iterable[str]) -> None:
+        """Count refused reports, with their campaign's next release."""
         with self._lock:
-            self._held_reasons.update(reasons)
+            self._held.setdefault(campaign, Held()).reasons.update(reasons)
 
     def released(self, document: Document) -> None:
-        """Count a release, and what was held back until now."""
+        """Count a release once people may see it, and with it what was held back until now."""
         with self._lock:
-            count, seconds = self._held.pop(document.campaign, (0, 0.0))
-            reasons, self._held_reasons = self._held_reasons, Counts()
-        self._reports.inc(count)
-        self._report_seconds.inc(seconds)
-        for reason, n in reasons.items():
-            self._refused.labels(reason).inc(n)
-        self._rounds.inc()
-        self._totals.inc(len(document.totals))
-        self._merged.inc(sum(len(total.parts) > 1 for total in document.totals))
-        self._withheld.inc(document.withheld)
-        self._homogeneous.inc(document.homogeneous)
+            told = Told(
+                document.campaign,
+                document.round,
+                len(document.totals),
+                sum(len(total.parts) > 1 for total in document.totals),
+                document.withheld,
+                document.homogeneous,
+                self._held.pop(document.campaign, Held()),
+            )
+            self._waiting.append(told)
+            self._settle()
+
+    def _settle(self) -> None:
+        still: list[Told] = []
+        for told in self._waiting:
+            if told.round > (self._shown(told.campaign) or 0):
+                still.append(told)
+                continue
+            self._reports.inc(told.held.requests)
+            self._report_seconds.inc(told.held.seconds)
+            for reason, count in told.held.reasons.items():
+                self._refused.labels(reason).inc(count)
+            self._rounds.inc()
+            self._totals.inc(told.totals)
+            self._merged.inc(told.merged)
+            self._withheld.inc(told.withheld)
+            self._homogeneous.inc(told.homogeneous)
+        self._waiting = still
 
     def text(self) -> bytes:
         """Return everything in Prometheus's format."""
+        with self._lock:
+            self._settle()
         return generate_latest(self._registry)

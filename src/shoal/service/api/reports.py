@@ -120,6 +120,6 @@ async def report_rewards(
     refused = await asyncio.wrap_future(aggregator.report(name, number, reports))
     if refused:
         metrics: Metrics = request.app.state.metrics
-        metrics.refused(kind.name for _, kind in refused)
+        metrics.refused(name, (kind.name for _, kind in refused))
     answer = {"refused": [{"index": index, "type": kind.type} for index, kind in refused]}
     return Response(_encoder.encode(answer), media_type="application/json")

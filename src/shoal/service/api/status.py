@@ -5,11 +5,11 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from shoal.service.aggregator.tokens import Role
-from shoal.service.api.access import Name, Service, allow
+from shoal.service.api.access import Name, Service, TokenFirst, allow
 from shoal.service.api.metrics import MEDIA_TYPE, Metrics
 from shoal.service.campaign import Frozen
 
-router = APIRouter()
+router = APIRouter(route_class=TokenFirst)
 
 
 class Status(Frozen):

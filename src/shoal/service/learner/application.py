@@ -39,8 +39,8 @@ def create_app(learner: Learner, stopped: threading.Event) -> FastAPI:
 
     @app.get("/ready")
     def ready(response: Response) -> dict[str, bool]:
-        """Tell whether the store answers and the aggregator has been reached."""
-        ok = learner.in_touch and learner.database.alive()
+        """Tell whether the store takes writes and the aggregator has been reached."""
+        ok = learner.in_touch and learner.database.writable()
         response.status_code = 200 if ok else 503
         return {"ok": ok}
 

@@ -1,7 +1,8 @@
 """A database and its transactions, the same on SQLite and PostgreSQL.
 
 SQLite runs with a write-ahead log and ``synchronous=FULL``: what was committed survives a crash.
-Its file is made by ``create`` alone, for its owner's eyes; the log gets the same permissions.
+Its file is made by ``create`` alone, for its owner's eyes; the log gets the same permissions. A
+file that proves to be another program's is left as it is.
 A write transaction takes SQLite's write lock at once; on PostgreSQL it locks the rows it names.
 Parameters never show in an error: one of them might be a sum.
 """
@@ -95,7 +96,12 @@ class Database:
                     ) from None
 
     def protect(self) -> None:
-        """Keep everyone else out of SQLite's file and its log."""
+        """Keep a log from now on, and everyone else out of SQLite's file and its log."""
+        if self.file is not None:
+            with self.engine.connect() as connection:
+                driver = connection.connection.driver_connection
+                assert driver is not None
+                driver.execute("PRAGMA journal_mode=WAL")  # outside of a transaction
         for part in self.files():
             part.chmod(0o600)
 
@@ -158,7 +164,7 @@ def _prepare_sqlite(engine: Engine, file: str, *, read_only: bool) -> None:
         connection.isolation_level = None  # transactions begin below, not in the driver
         cursor = connection.cursor()
         for setting in (
-            "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=30000",
+            "synchronous=FULL", "foreign_keys=ON", "busy_timeout=30000",
             f"query_only={int(read_only)}",
         ):  # fmt: skip
             cursor.execute(f"PRAGMA {setting}")

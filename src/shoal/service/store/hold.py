@@ -22,7 +22,7 @@ log = logging.getLogger("shoal.service")
 
 PAUSE = 5.0  # seconds from one look at PostgreSQL's lock to the next
 
-_LOCK = 0x73686F616C  # of this database; any number that no other program is likely to take
+LOCK = 0x73686F616C  # of this database; any number that no other program is likely to take
 _NOT_AVAILABLE = "55P03"
 
 
@@ -46,7 +46,7 @@ def _lock_database(database: Database) -> Connection:
     try:
         # A process that was killed is gone a moment before its lock is.
         connection.execute(text("SET lock_timeout = '5s'"))
-        connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": _LOCK})
+        connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": LOCK})
     except OperationalError as error:
         connection.invalidate()
         if getattr(error.orig, "sqlstate", None) == _NOT_AVAILABLE:
