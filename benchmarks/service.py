@@ -29,7 +29,7 @@ from shoal.service.embedded import Embedded, embedded
 SECONDS = float(os.environ.get("SHOAL_BENCH_SECONDS", "60"))
 N_USERS = 100_000
 BATCH = 100
-CONNECTIONS = 8
+CONNECTIONS = (8, 16)
 ASSIGNMENTS = 3000
 
 Insert = Callable[[int, list[int]], None]  # a round's number and some seats of it
@@ -39,23 +39,36 @@ def main() -> None:
     rows = []
     for backend in ("sqlite", "postgresql"):
         with TemporaryDirectory() as folder, stores(backend, Path(folder)) as (bare, settings):
-            before = rate(bare, 0)
+            own = rate(bare, 0)
             with embedded(settings=settings) as service:
-                speed, p50, p99 = sustained(service, Path(folder))
-            own = (before + rate(bare, 1_000)) / 2
-        rows.append((backend, speed, 1e3 * p50, 1e3 * p99, own, speed / own))
+                for connections in CONNECTIONS:
+                    speed, p50, p99 = sustained(service, Path(folder), connections)
+                    before, own = own, rate(bare, 1_000 * connections)
+                    beside = (before + own) / 2
+                    rows.append(
+                        (backend, connections, speed, 1e3 * p50, 1e3 * p99, beside, speed / beside)
+                    )
     with embedded() as service:
         million = large(service)
     page(
         "service",
         "The service",
         "make bench",
-        f"Reports in batches of {BATCH} over {CONNECTIONS} connections for {SECONDS:.0f} s, a "
-        f"campaign of {N_USERS:,} users, fsync on, server and load generator side by side. Beside "
-        f"it what the database's driver alone does: batches of {BATCH} rows, each committed, one "
-        "connection, the same durability. The service commits the batches that wait together.",
+        f"Reports in batches of {BATCH} over a few connections for {SECONDS:.0f} s, a campaign of "
+        f"{N_USERS:,} users, fsync on, server and load generator side by side. Beside it what the "
+        f"database's driver alone does, before and after: batches of {BATCH} rows, each committed, "
+        "one connection, the same durability. The service commits the batches that wait together, "
+        "and each connection waits for its answer: more of them, more reports in a commit.",
         table(
-            ["store", "reports per second", "p50 ms", "p99 ms", "bare inserts per second", "ratio"],
+            [
+                "store",
+                "connections",
+                "reports per second",
+                "p50 ms",
+                "p99 ms",
+                "bare inserts per second",
+                "ratio",
+            ],
             rows,
         ),
         "A campaign of 1,000,000 users and 10 arms on SQLite, with the default policy:",
@@ -117,21 +130,21 @@ def client(service: Embedded, role: str) -> Client:
     return Client(service.url, service.tokens[role], patience=120)
 
 
-def sustained(service: Embedded, folder: Path) -> tuple[float, float, float]:
+def sustained(service: Embedded, folder: Path, connections: int) -> tuple[float, float, float]:
     """Return reports per second and the p50 and p99 of a batch's seconds."""
-    users = [f"user-{i}" for i in range(N_USERS)]
+    name, users = f"load-{connections}", [f"user-{i}" for i in range(N_USERS)]
     rng = np.random.default_rng(1)
     file = folder / "bodies"
     port = service.url.rpartition(":")[2]
     elapsed, times, number = 0.0, list[float](), 0
     with client(service, "operator") as operator:
         operator.create_campaign(
-            "load", arms=list("abcdefghij"), min_group_size=20, seats=N_USERS, policy="random"
+            name, arms=list("abcdefghij"), min_group_size=20, seats=N_USERS, policy="random"
         )
-        operator.enrol("load", users)
+        operator.enrol(name, users)
         while elapsed < SECONDS:
             number += 1
-            while operator.open_round("load", number, wait=30).state == "wanted":
+            while operator.open_round(name, number, wait=30).state == "wanted":
                 pass
             order, rewards = rng.permutation(N_USERS), rng.random(N_USERS).round(3)
             file.write_bytes(b"\n".join(
@@ -139,8 +152,8 @@ def sustained(service: Embedded, folder: Path) -> tuple[float, float, float]:
                     {"user": users[i], "reward": rewards[i]} for i in order[k : k + BATCH]
                 ]}).encode() for k in range(0, N_USERS, BATCH)
             ))  # fmt: skip
-            path = f"/v1/campaigns/load/rounds/{number}/reports"
-            command = ["127.0.0.1", port, service.tokens["app"], path, file, CONNECTIONS]
+            path = f"/v1/campaigns/{name}/rounds/{number}/reports"
+            command = ["127.0.0.1", port, service.tokens["app"], path, file, connections]
             done = subprocess.run(
                 [sys.executable, "-m", "benchmarks.load", *map(str, command)],
                 check=True, stdout=subprocess.PIPE,
@@ -148,7 +161,7 @@ def sustained(service: Embedded, folder: Path) -> tuple[float, float, float]:
             found = json.loads(done.stdout)
             elapsed += found["elapsed"]
             times += found["seconds"]
-            operator.close_round("load", number)
+            operator.close_round(name, number)
     p50, p99 = np.quantile(times, [0.5, 0.99])
     return number * N_USERS / elapsed, float(p50), float(p99)
 

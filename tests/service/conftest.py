@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import httpx
 import psycopg
 import pytest
 from psycopg import sql
@@ -17,6 +18,8 @@ from tests.service.helpers import KEY, TestClock
 from shoal.service.aggregator import Aggregator
 from shoal.service.store import Database
 from shoal.service.store.migrate import Role, upgrade
+
+httpx._config.DEFAULT_TIMEOUT_CONFIG.read = 60.0  # five seconds are short on a busy machine
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 

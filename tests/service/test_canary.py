@@ -144,6 +144,8 @@ def test_threat_19_database_file_and_backups_never_hold_a_reward(
         live.work()
         release = live.client("analyst").release("news", 1)
         assert (release.totals, release.withheld > 0) == ([], True)
+        after = everything_at_rest(stores, backend, tmp_path, postgres)
+        assert found_in(after, backend=backend) == [TEXTS[0]]  # the control's, and nothing else
     import gzip
 
     assert found_in(gzip.decompress((tmp_path / "open.backup").read_bytes()), backend=backend) == []

@@ -244,11 +244,9 @@ def test_new_tokens_leave_no_other_valid(sqlite_stores: Stores, tmp_path: Path) 
     database.close()
 
 
-def test_a_backup_restores_into_postgresql_and_numbering_goes_on(
-    stores: Stores, backend: str, tmp_path: Path
+def test_a_backup_of_sqlite_restores_into_either_store_and_numbering_goes_on(
+    stores: Stores, tmp_path: Path
 ) -> None:
-    if backend != "postgresql":
-        return
     source = Stores(f"sqlite:///{tmp_path}/s/a.db", f"sqlite:///{tmp_path}/s/l.db")
     played(source)
     first = source.open("aggregator")

@@ -20,6 +20,7 @@ from tests.service.conftest import Stores
 from tests.service.helpers import users
 
 from shoal.client import Client
+from shoal.service.process import _bind
 
 
 def wait_for(url: str) -> httpx.Response:
@@ -183,6 +184,12 @@ def test_a_port_in_use_is_one_line_and_nothing_is_made(
     assert "Fatal" not in done.stderr
     assert "shoal.operator" not in done.stdout
     assert not (tmp_path / "data" / "aggregator.db").exists()
+
+
+def test_answers_do_not_wait_for_the_network_to_ask_for_more() -> None:
+    """By its protocol asyncio knows that it may switch off the delay of small packets."""
+    with _bind("aggregator", "127.0.0.1", 0) as door:
+        assert door.proto == socket.IPPROTO_TCP
 
 
 def test_idle_connections_keep_nobody_out_and_are_closed(tmp_path: Path) -> None:

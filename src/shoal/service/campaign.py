@@ -8,10 +8,11 @@ in the same way, which is the policy's ``n_arms``: arms may be added to free slo
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Annotated, Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from shoal.errors import InvalidInputError, ShoalError
@@ -134,3 +135,8 @@ class Campaign(Frozen):
             )
         policy.bounded = self.noise is None  # a noisy total may be below 0, or above its reports
         return policy
+
+
+def plan_hash(arms: NDArray[np.int32], groups: NDArray[np.int32]) -> str:
+    """Return the hash by which a plan is frozen; both roles reckon it by themselves."""
+    return sha256(arms.tobytes() + groups.tobytes()).hexdigest()

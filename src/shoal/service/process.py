@@ -76,8 +76,8 @@ def run_aggregator(
 def _bind(role: Role, host: str, port: int) -> socket:
     """Take the address before anything is made or told; it answers once it is served."""
     try:
-        family, kind, _, _, address = getaddrinfo(host, port, type=SOCK_STREAM)[0]
-        door = socket(family, kind)
+        family, kind, protocol, _, address = getaddrinfo(host, port, type=SOCK_STREAM)[0]
+        door = socket(family, kind, protocol)  # named: else asyncio lets answers wait for 40 ms
         door.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
         door.bind(address)
     except (OSError, OverflowError) as error:

@@ -122,9 +122,10 @@ def test_after_the_release_no_key_is_left_for_what_a_log_may_keep(
     for user in users(12):  # one by one: every first sum is a reward, every difference another
         report(aggregator, {user: 0.5})
         kept += written(aggregator)
-    secret = folder / "1"
+    (secret,) = folder.iterdir()
     assert secret.stat().st_mode & 0o777 == 0o600
-    known = RoundKeys(key, folder).of(1)
+    with aggregator.database.read() as connection:
+        known = RoundKeys(key, folder).of(connection, 1)
     first, salt, blinded = kept[0]
     assert reveal(blinded, key=known, salt=salt, group=first) == 500
     assert len(close(aggregator).totals) == 3
@@ -144,14 +145,16 @@ def test_a_round_goes_on_with_its_secret_or_is_given_up(stores: Stores, tmp_path
     check_secrets(aggregator.database, folder, now=0)
     aggregator.hear({})
     report(aggregator, dict.fromkeys(users(12), 0.5))
-    (folder / "1").rename(tmp_path / "elsewhere")
+    (secret,) = folder.iterdir()
+    secret.rename(tmp_path / "elsewhere")
     with pytest.raises(ShoalError, match="must hold the secret of every open round"):
         check_secrets(aggregator.database, folder, now=0)
-    (tmp_path / "elsewhere").rename(folder / "1")
+    (tmp_path / "elsewhere").rename(secret)
     assert [total.total for total in close(aggregator).totals] == [2000] * 3
     start(aggregator, even(12, size=4), least=4, number=2)
     report(aggregator, dict.fromkeys(users(12), 0.5), number=2)
-    (folder / "2").unlink()
+    (secret,) = folder.iterdir()
+    secret.unlink()
     check_secrets(aggregator.database, folder, now=0, abandon_open_rounds=True)
     assert aggregator.round("news", 2).state == "abandoned"
     aggregator.close()

@@ -192,6 +192,16 @@ def test_no_address_leads_to_another_by_a_slash(live: Live, path: str) -> None:
     assert (name(answer), answer.status_code) == ("not-found", 404)
 
 
+def test_a_plan_may_be_larger_than_other_bodies(sqlite_stores: Stores) -> None:
+    with serve(sqlite_stores, max_body_bytes=1000) as live:
+        operator = live.client("operator")
+        operator.create_campaign("large", arms=["a"], min_group_size=2, seats=200, policy="random")
+        operator.enrol("large", users(20))
+        operator.open_round("large", 1, wait=0)
+        live.work()
+        assert operator.round("large", 1).state == "open"
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [

@@ -52,6 +52,12 @@ def test_a_wrong_token_is_refused(live: Live, token: str) -> None:
         assert nobody.http.get("/").headers["location"] == "/login"
 
 
+def test_a_form_that_no_login_needs_is_not_read(live: Live) -> None:
+    for body in (b"token=" + b"x" * login.MOST_BYTES, iter([b"token=x"])):
+        answer = httpx.post(f"{live.url}/login", content=body)
+        assert answer.status_code == 413
+
+
 @pytest.mark.parametrize("role", ["app", "learner"])
 def test_roles_without_pages_can_not_log_in(live: Live, role: str) -> None:
     answer = httpx.post(f"{live.url}/login", data={"token": live.tokens[role]})

@@ -89,7 +89,7 @@ def test_a_lost_store_is_learnt_again_whoever_and_whatever_came_and_went(
 def test_a_plan_that_was_overtaken_is_made_anew_from_what_is_stored(
     sqlite_stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Someone joins between the look at the seats and the plan: all is as if it had been before."""
+    """Someone leaves between the look at the seats and the plan: all is as if it had been before."""
     states = []
     for overtaken in (True, False):
         stores = Stores(
@@ -105,14 +105,14 @@ def test_a_plan_that_was_overtaken_is_made_anew_from_what_is_stored(
                 name: str, run: Run, number: int, operator: Client = operator, look: Look = look
             ) -> Eligible:
                 found = look(name, run, number)
-                operator.enrol("news", ["late"])
+                operator.withdraw("news", ["user-3"])
                 return found
 
             if overtaken:
                 monkeypatch.setattr(live.learner, "_eligible", overtake)
             else:
-                operator.enrol("news", ["late"])
-            assert "late" in play(live, 2)
+                operator.withdraw("news", ["user-3"])
+            assert "user-3" not in play(live, 2)
             states.append(sha256(live.learner.runs["news"].policy_state()).hexdigest())
     assert states[0] == states[1]
 

@@ -15,7 +15,7 @@ import os
 from hashlib import blake2b
 from pathlib import Path
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import ColumnElement, Connection, delete, insert, select
 
 from shoal.errors import ShoalError
 from shoal.service.aggregator import rounds
@@ -34,7 +34,7 @@ def claim_key(
     ``abandon_open_rounds`` is for a key that is lost: what it has blinded is given up.
     """
     with database.write() as connection:
-        open_rounds = connection.scalars(select(store.sums.c.round_id).distinct()).all()
+        open_rounds = connection.scalars(select(store.rounds.c.id).where(with_sums())).all()
         key = read_key(path)
         if open_rounds and not fits(connection, key):
             if not abandon_open_rounds:
@@ -49,6 +49,12 @@ def claim_key(
         connection.execute(delete(store.keys))
         connection.execute(insert(store.keys).values(fingerprint=fingerprint(key)))
     return key
+
+
+def with_sums() -> ColumnElement[bool]:
+    """Return the condition on rounds that their sums are still needed."""
+    table = store.rounds
+    return (table.c.state == rounds.OPEN) & table.c.id.in_(select(store.sums.c.round_id))
 
 
 def fits(connection: Connection, key: bytes | None) -> bool:
@@ -75,7 +81,9 @@ def read_key(path: Path) -> bytes | None:
 
 def make_key(path: Path) -> bytes:
     """Make a new key for this user's eyes; it is on the disk, whole, before anything needs it."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not path.parent.is_dir():
+        path.parent.mkdir(mode=0o700, parents=True)
+        _sync(path.parent.parent)
     part = path.with_name(f".{path.name}.part")
     part.unlink(missing_ok=True)  # of one who was killed
     key = os.urandom(KEY_BYTES)
@@ -85,12 +93,16 @@ def make_key(path: Path) -> bytes:
         os.fsync(file.fileno())
     os.link(part, path)  # never over another key
     part.unlink()
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    _sync(path.parent)
     return key
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def blind(total: int, *, key: bytes, salt: bytes, group: int) -> int:

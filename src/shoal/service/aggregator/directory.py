@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from shoal.service.aggregator import arms, campaigns
 from shoal.service.aggregator.arms import Arm
 from shoal.service.aggregator.campaigns import Roster
@@ -117,10 +119,14 @@ class Directory:
         leave = [user for user in leave if user not in staying]
         with self.lock:
             roster, campaign = self.roster(name), self.campaign(name)
-            with self._database.write() as connection:
-                left = campaigns.withdraw(connection, name, roster, leave)
-                joined = campaigns.enrol(connection, name, campaign, roster, join)
-                if erase:
-                    campaigns.erase(connection, name, roster, leave)
+            try:
+                with self._database.write() as connection:
+                    left = campaigns.withdraw(connection, name, roster, leave)
+                    joined = campaigns.enrol(connection, name, campaign, roster, join)
+                    if erase:
+                        campaigns.erase(connection, name, roster, leave)
+            except SQLAlchemyError:  # the commit may have taken effect all the same
+                self._rosters.pop(name, None)
+                raise
             roster.apply(join, leave, erase=erase, version=roster.version + (joined + left > 0))
             return joined, left

@@ -1,8 +1,9 @@
 """Folding reports into blinded group sums, in the transaction that marks them as counted.
 
-These are the hot statements, written for each dialect by hand. Numbers go in as one list, and
-what SQLite finds comes back as one list too: its driver would otherwise hand Python's lock back
-and forth for every row, while the thread that answers requests waits for it.
+These are the hot statements, written for each dialect by hand, and as few as can be: after each
+of them this thread waits for Python's lock, which the one that answers requests has. Numbers go in
+as one list, and what SQLite finds comes back as one list too: its driver would otherwise hand the
+lock back and forth for every row.
 """
 
 from __future__ import annotations
@@ -22,15 +23,13 @@ from shoal.service.aggregator.rounds import IntArray
 Whole = NDArray[np.int64]
 Sums = dict[int, tuple[int, int]]  # group: total, reporters
 
-_COUNTED = {
-    "sqlite": "SELECT json_group_array(seat) FROM reports "
-    "WHERE round_id = ? AND seat IN (SELECT value FROM json_each(?))",
-    "postgresql": "SELECT seat FROM reports WHERE round_id = %s AND seat = ANY(%s::int[])",
+_NEW = {
+    "sqlite": "SELECT json_group_array(value) FROM json_each(?2) "
+    "WHERE value NOT IN (SELECT seat FROM reports WHERE round_id = ?1 AND seat = value)",
+    "postgresql": "INSERT INTO reports (round_id, seat) SELECT %s, unnest(%s::int[]) "
+    "ON CONFLICT DO NOTHING RETURNING seat",
 }
-_MARK = {
-    "sqlite": "INSERT INTO reports (round_id, seat) SELECT ?, value FROM json_each(?)",
-    "postgresql": "INSERT INTO reports (round_id, seat) SELECT %s, unnest(%s::int[])",
-}
+_MARK_NEW = "INSERT INTO reports (round_id, seat) SELECT ?, value FROM json_each(?)"  # SQLite's
 _READ = {
     "sqlite": "SELECT json_group_array(json_array(group_number, reporters, hex(salt), blinded)) "
     "FROM sums WHERE round_id = ? AND group_number IN (SELECT value FROM json_each(?))",
@@ -56,14 +55,15 @@ def fold(
 
     The seats differ. The caller holds the round's lock and knows that it is open.
     """
-    counted = _rows(connection, _COUNTED, round_id, seats.tolist())
-    if counted:
-        new = ~np.isin(seats, np.ravel(counted))
-        seats, steps = seats[new], steps[new]
-    if not seats.size:
-        return
     dialect = connection.dialect.name
-    connection.exec_driver_sql(_MARK[dialect], (round_id, _listed(dialect, seats.tolist())))
+    new = _rows(connection, _NEW, round_id, seats.tolist())
+    if not new:
+        return
+    if len(new) < seats.size:
+        known = np.isin(seats, np.ravel(new))
+        seats, steps = seats[known], steps[known]
+    if dialect == "sqlite":
+        connection.exec_driver_sql(_MARK_NEW, (round_id, _listed(dialect, seats.tolist())))
     grouped = groups[seats] >= 0
     touched, place = np.unique(groups[seats[grouped]], return_inverse=True)
     if not touched.size:

@@ -8,7 +8,6 @@ group number per seat (threats 4 and 5).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from shoal.errors import InvalidInputError
 from shoal.model import Plan
-from shoal.service.campaign import Campaign
+from shoal.service.campaign import Campaign, plan_hash
 from shoal.service.problems import (
     CAMPAIGN_OVER,
     PLAN_FROZEN,
@@ -58,7 +57,7 @@ class Frozen:
     @property
     def hash(self) -> str:
         """Return the hash by which the plan is frozen."""
-        return sha256(self.arms.tobytes() + self.groups.tobytes()).hexdigest()
+        return plan_hash(self.arms, self.groups)
 
     def check(
         self, campaign: Campaign, occupied: NDArray[np.bool_], offered: NDArray[np.bool_]
@@ -159,6 +158,15 @@ def freeze(
         )
     )
     return True
+
+
+def begin_by(connection: Connection, round_id: int, *, now: int) -> None:
+    """Let a round that began in the future, by a clock that was wrong, begin now."""
+    table = store.rounds
+    for column in (table.c.wanted_at, table.c.opened_at):
+        connection.execute(
+            update(table).where(table.c.id == round_id, column > now).values({column: now})
+        )
 
 
 def load_plan(connection: Connection, round_id: int) -> Frozen | None:

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import logging
 
-from sqlalchemy import update
-
+from shoal.service.aggregator import rounds
 from shoal.service.aggregator.release import Document
 from shoal.service.aggregator.rounds import OPEN, WANTED, Round
 from shoal.service.aggregator.service import Aggregator
 from shoal.service.campaign import Campaign, Schedule
 from shoal.service.clock import HOUR
 from shoal.service.problems import ProblemError
-from shoal.service.store import aggregator as store
 
 log = logging.getLogger("shoal.service")
 
@@ -27,11 +25,8 @@ def tick(aggregator: Aggregator) -> list[Document]:
     """Do what is due in every campaign; return what was released."""
     released, well = [], True
     for name in aggregator.directory.names():
-        campaign = aggregator.directory.campaign(name)
-        if campaign.schedule is None:
-            continue
         try:
-            document = _step(aggregator, name, campaign, campaign.schedule)
+            document = _step(aggregator, name, aggregator.directory.campaign(name))
         except ProblemError as problem:
             log.warning("schedule waits: %s", problem.kind.name)
             continue
@@ -45,10 +40,10 @@ def tick(aggregator: Aggregator) -> list[Document]:
     return released
 
 
-def _step(
-    aggregator: Aggregator, name: str, campaign: Campaign, schedule: Schedule
-) -> Document | None:
-    now = aggregator.clock()
+def _step(aggregator: Aggregator, name: str, campaign: Campaign) -> Document | None:
+    now, schedule = aggregator.clock(), campaign.schedule
+    if schedule is None:
+        return None
     last = _set_right(aggregator, aggregator.latest(name), now)
     if last is None:
         if sum(aggregator.directory.roster(name).active) >= campaign.least:
@@ -67,9 +62,8 @@ def _set_right(aggregator: Aggregator, last: Round | None, now: int) -> Round | 
     """Let a round that began in the future, by a clock that was wrong, begin now."""
     if last is None or max(last.wanted_at, last.opened_at or 0) <= now:
         return last
-    times = {"wanted_at": min(last.wanted_at, now), "opened_at": last.opened_at and now}
     with aggregator.database.write() as connection:
-        connection.execute(update(store.rounds).where(store.rounds.c.id == last.id).values(times))
+        rounds.begin_by(connection, last.id, now=now)
     aggregator.changed(last.campaign)
     return aggregator.latest(last.campaign)
 

@@ -6,9 +6,9 @@ by this process alone (the roster); everything that decides is read inside the t
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from operator import itemgetter
 from pathlib import Path
@@ -16,12 +16,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
 
 from shoal.service.aggregator import release, rounds, summaries, witness
 from shoal.service.aggregator.arms import offered
 from shoal.service.aggregator.directory import Directory
 from shoal.service.aggregator.folding import Whole, fold
 from shoal.service.aggregator.intake import Batch, Intake
+from shoal.service.aggregator.plans import Plans
 from shoal.service.aggregator.round_keys import RoundKeys
 from shoal.service.aggregator.rounds import ABANDONED, OPEN, RELEASED, WANTED, Frozen, Round
 from shoal.service.aggregator.tokens import Access
@@ -45,7 +47,7 @@ from shoal.service.store import Database
 
 Refused = list[tuple[int, Kind]]  # position in the batch, and why
 
-_PLANS_KEPT = 8
+log = logging.getLogger("shoal.service")
 _index = itemgetter(0)
 
 
@@ -81,11 +83,12 @@ class Aggregator:
         self.bell = Bell()
         self.clock = clock
         self.on_schedule = True  # whether the last tick did all that was due
+        self.on_release: Callable[[release.Document], None] = lambda document: None
         self._keys = RoundKeys(key, secrets)
         self._lock = threading.RLock()
-        self._plans: OrderedDict[tuple[str, int], tuple[int, Frozen]] = OrderedDict()
-        self._plans_lock = threading.Lock()  # never held while the store is asked
+        self._plans = Plans()
         self._latest: dict[str, Round | None] = {}
+        self._seated: dict[str, tuple[int, NDArray[np.bool_]]] = {}  # as the learner was told
         self._progress: dict[str, Progress] = {}
         self._intake = Intake(self._commit)
         self._forget_keys()  # one may be left of a round whose release was the last before a crash
@@ -130,16 +133,22 @@ class Aggregator:
         campaign = self.directory.campaign(name)
         roster = self.directory.roster(name)
         with self._lock, self.directory.lock:  # nobody joins or leaves before the commit
-            occupied = roster.occupied(campaign.seats)
+            occupied = self._playing(name, number, roster.occupied(campaign.seats))
             arms = offered(self.directory.arms(name), number, campaign.n_arms)
             with self.database.write() as connection:
                 round_ = rounds.find(connection, name, number, lock=True)
                 new = rounds.freeze(
                     connection, round_, plan, campaign, occupied, arms, now=self.clock()
                 )
-        self._remember(name, number, (round_.id, plan))
+        self._seated.pop(name, None)
+        self._plans.keep(name, number, (round_.id, plan))
         self.changed(name)
         return new
+
+    def _playing(self, name: str, number: int, occupied: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return who plays a wanted round: whoever joins while the learner plans plays the next."""
+        told, seated = self._seated.get(name, (0, occupied))
+        return seated if told == number and not (seated & ~occupied).any() else occupied
 
     def keep_estimates(self, name: str, number: int, millionths: bytes) -> None:
         """Keep what the learner believes of the arms before a round, over those who play it."""
@@ -155,6 +164,7 @@ class Aggregator:
         campaign = self.directory.campaign(name)
         if self.round(name, number).state == WANTED:
             occupied = self.directory.roster(name).occupied(campaign.seats)
+            self._seated[name] = number, occupied
         else:
             occupied = self.plan(name, number)[1].arms >= 0
         return occupied, offered(self.directory.arms(name), number, campaign.n_arms)
@@ -175,7 +185,7 @@ class Aggregator:
 
     def plan(self, name: str, number: int) -> tuple[int, Frozen]:
         """Return a round's row and its frozen plan."""
-        found = self._remembered(name, number)
+        found = self._plans.find(name, number)
         if found is None:
             round_ = self.round(name, number)
             with self.database.read() as connection:
@@ -183,28 +193,15 @@ class Aggregator:
             if plan is None:
                 raise ProblemError(ROUND_ABANDONED if round_.state == ABANDONED else ROUND_NOT_OPEN)
             found = round_.id, plan
-            self._remember(name, number, found)
+            self._plans.keep(name, number, found)
         return found
-
-    def _remember(self, name: str, number: int, found: tuple[int, Frozen]) -> None:
-        with self._plans_lock:
-            self._plans[name, number] = found
-            while len(self._plans) > _PLANS_KEPT:
-                self._plans.popitem(last=False)
-
-    def _remembered(self, name: str, number: int) -> tuple[int, Frozen] | None:
-        with self._plans_lock:
-            found = self._plans.get((name, number))
-            if found is not None:
-                self._plans.move_to_end((name, number))
-            return found
 
     def at_hand(self, name: str, number: int | None) -> int | None:
         """Return a round's number, by default the last's, if no look-up in it needs the store."""
         if number is None:
             last = self._latest.get(name)
             number = last.number if last else 0
-        known = self.directory.at_hand(name) and self._remembered(name, number) is not None
+        known = self.directory.at_hand(name) and self._plans.find(name, number) is not None
         return number if known else None
 
     def fetch(self, name: str, number: int | None) -> int:
@@ -236,6 +233,8 @@ class Aggregator:
         answer: Future[Refused] = Future()
 
         def settle(done: Future[Whole]) -> None:
+            if not answer.set_running_or_notify_cancel():  # nobody waits any more
+                return
             error = done.exception()
             if error is not None:
                 answer.set_exception(error)
@@ -263,7 +262,14 @@ class Aggregator:
                     seats = np.concatenate([batch.seats for batch in group])
                     steps = np.concatenate([batch.steps for batch in group])
                     seats, first = np.unique(seats, return_index=True)  # a user's first counts
-                    fold(connection, round_id, groups, seats, steps[first], self._keys.of(round_id))
+                    fold(
+                        connection,
+                        round_id,
+                        groups,
+                        seats,
+                        steps[first],
+                        self._keys.of(connection, round_id),
+                    )
                     late[round_id] = np.zeros(groups.size, np.bool_)
                 else:
                     late[round_id] = ~self._reported(connection, round_id, groups.size)
@@ -274,33 +280,46 @@ class Aggregator:
             return np.zeros(n_seats, np.bool_)
         return release.who(connection, round_id, n_seats, counted=False)
 
+    def _release(self, connection: Connection, name: str, number: int) -> release.Document | None:
+        campaign, progress = self.directory.campaign(name), self._progress.get(name)
+        if progress is None:
+            raise ProblemError(LEARNER_SILENT)
+        round_ = rounds.find(connection, name, number, lock=True)
+        if round_.state == RELEASED:
+            return None
+        if round_.state == ABANDONED or number <= max(progress.learnt, progress.reading):
+            raise ProblemError(ROUND_ABANDONED)
+        if round_.state == WANTED:
+            raise ProblemError(ROUND_NOT_OPEN)
+        plan = rounds.load_plan(connection, round_.id)
+        assert plan is not None
+        key = self._keys.of(connection, round_.id)
+        done = release.release(connection, round_, plan, campaign, key, now=self.clock())
+        summaries.write(connection, done, plan)
+        return done
+
     def release(self, name: str, number: int) -> release.Document | None:
         """Close a round and store its release; None where that has been done."""
-        campaign = self.directory.campaign(name)
-        if name not in self._progress:
-            raise ProblemError(LEARNER_SILENT)
-        with self._lock, self.database.write() as connection:
-            round_ = rounds.find(connection, name, number, lock=True)
-            if round_.state == RELEASED:
-                return None
-            if round_.state == ABANDONED:
-                raise ProblemError(ROUND_ABANDONED)
-            if round_.state == WANTED:
-                raise ProblemError(ROUND_NOT_OPEN)
-            plan = rounds.load_plan(connection, round_.id)
-            assert plan is not None
-            key = self._keys.of(round_.id)
-            done = release.release(connection, round_, plan, campaign, key, now=self.clock())
-            summaries.write(connection, done, plan)
+        self.directory.campaign(name)
+        try:
+            with self._lock, self.database.write() as connection:
+                done = self._release(connection, name, number)
+        finally:  # a commit may have taken effect and raised all the same
+            self.changed(name)
         self._forget_keys()
-        self.changed(name)
+        if done is not None:
+            self.on_release(done)
         return done
 
     def _forget_keys(self) -> None:
+        """Remove the secrets of rounds that have ended; where that fails, the next time will do."""
         if self._keys.folder is None:
             return
-        with self._lock, self.database.read() as connection:
-            self._keys.forget_ended(connection)
+        try:
+            with self._lock, self.database.read() as connection:
+                self._keys.forget_ended(connection)
+        except (OSError, SQLAlchemyError) as error:
+            log.error("a round's secret can't be removed: %s", type(error).__name__)
 
     def released(self, name: str, number: int, *, to_learner: bool = False) -> bytes:
         """Return a release, byte for byte; people see it once the learner has it on record."""
@@ -353,10 +372,6 @@ class Aggregator:
             if last.state == WANTED or last.number > (known.learnt if ended else known.planned):
                 work.append(last)
         return work
-
-    def heard(self, name: str) -> bool:
-        """Return whether the learner has said, since this process started, how far it is."""
-        return name in self._progress
 
     def _catch_up(self, name: str, known: Progress) -> Round | None:
         before = self._progress.get(name)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hmac
 import secrets
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal, get_args
@@ -79,31 +81,27 @@ class Access:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # for changes; a look-up waits for none
         self._known: Known | None = None
 
     def issue(self, name: str, role: Role) -> str:
         """Make a token, in place of any of the same name, and return it this once."""
-        with self._lock, self._database.write() as connection:
-            self._known = None
+        with self._change() as connection:
             return issue(connection, name, role)
 
     def adopt(self, name: str, role: Role, token: str) -> None:
         """Let in a token that was made elsewhere, in place of any of the same name."""
-        with self._lock, self._database.write() as connection:
-            self._known = None
+        with self._change() as connection:
             adopt(connection, name, role, token)
 
     def revoke(self, name: str) -> None:
         """Forget a token, if there is one."""
-        with self._lock, self._database.write() as connection:
-            self._known = None
+        with self._change() as connection:
             revoke(connection, name)
 
     def clear(self) -> None:
         """Forget all tokens."""
-        with self._lock, self._database.write() as connection:
-            self._known = None
+        with self._change() as connection:
             connection.execute(delete(store.tokens))
 
     def roles(self) -> dict[str, Role]:
@@ -128,9 +126,21 @@ class Access:
         role, current = self._load().get(name, (None, _NOBODY))
         return role if hmac.compare_digest(digest, current) else None
 
-    def _load(self) -> Known:
+    @contextmanager
+    def _change(self) -> Iterator[Connection]:
         with self._lock:
-            if self._known is None:
-                with self._database.read() as connection:
-                    self._known = load(connection)
-            return self._known
+            known: Known | None = None  # to be read again, where the commit's fate is not known
+            try:
+                with self._database.write() as connection:
+                    yield connection
+                    after = load(connection)
+                known = after
+            finally:
+                self._known = known
+
+    def _load(self) -> Known:
+        known = self._known
+        if known is None:
+            with self._lock, self._database.read() as connection:
+                known = self._known = load(connection)
+        return known

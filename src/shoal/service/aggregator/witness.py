@@ -33,10 +33,11 @@ def catch_up(connection: Connection, campaign: str, progress: Progress, *, now: 
     abandoned = False
     last = rounds.latest(connection, campaign)
     if last is not None:
-        behind = last.state == rounds.WANTED and last.number <= progress.planned
-        behind |= last.state in (rounds.WANTED, rounds.OPEN) and last.number < progress.planned
+        state = rounds.state(connection, last.id)  # no report comes in between
+        behind = state == rounds.WANTED and last.number <= progress.planned
+        behind |= state in (rounds.WANTED, rounds.OPEN) and last.number < progress.planned
         known = max(progress.learnt, progress.reading)
-        behind |= last.state in (rounds.WANTED, rounds.OPEN) and last.number <= known
+        behind |= state in (rounds.WANTED, rounds.OPEN) and last.number <= known
         if behind:
             rounds.abandon(connection, last.id, now=now)
             abandoned = True

@@ -33,6 +33,7 @@ def create_app(
 ) -> FastAPI:
     """Make the aggregator's application; it closes the aggregator when it stops."""
     metrics = Metrics(aggregator.shown)
+    aggregator.on_release = metrics.released
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -40,8 +41,7 @@ def create_app(
             while True:
                 await asyncio.sleep(tick_seconds)
                 try:
-                    for document in await run_in_threadpool(tick, aggregator):
-                        metrics.released(document)
+                    await run_in_threadpool(tick, aggregator)
                 except Exception as error:  # tried again with the next tick
                     log.error("schedule fails: %s", type(error).__name__)
                     aggregator.on_schedule = False

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shoal.service.api.answers import problem
 from shoal.service.api.metrics import Metrics, takes_reports
+from shoal.service.campaign import MOST_SEATS
 from shoal.service.problems import FAULT, SLOW, STORE_AWAY, TOO_LARGE, ProblemError
 
 log = logging.getLogger("shoal.service")
@@ -77,6 +78,9 @@ class Guard:
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
         ends = time.monotonic() + self._body_seconds
+        most = self._max_body_bytes
+        if scope["path"].endswith("/plan"):  # of any campaign; read of a learner alone
+            most = max(most, 8 * MOST_SEATS)
         lengths = [value for name, value in scope["headers"] if name == b"content-length"]
         declared = max((int(value) for value in lengths if value.isdigit()), default=0)
         arrived, complete = 0, False
@@ -85,7 +89,7 @@ class Guard:
             nonlocal arrived, complete
             if complete:
                 return await receive()
-            if declared > self._max_body_bytes:
+            if declared > most:
                 raise ProblemError(TOO_LARGE)
             try:
                 async with asyncio.timeout(max(0.0, ends - time.monotonic())):
@@ -94,7 +98,7 @@ class Guard:
                 raise ProblemError(SLOW) from None
             arrived += len(message.get("body", b""))
             complete = message["type"] == "http.request" and not message.get("more_body", False)
-            if arrived > self._max_body_bytes:
+            if arrived > most:
                 raise ProblemError(TOO_LARGE)
             return message
 

@@ -117,14 +117,15 @@ class Metrics:
                 self._held.pop(document.campaign, Held()),
             )
             self._waiting.append(told)
-            self._settle()
+        self._settle()
 
     def _settle(self) -> None:
-        still: list[Told] = []
-        for told in self._waiting:
-            if told.round > (self._shown(told.campaign) or 0):
-                still.append(told)
-                continue
+        waiting = {told.campaign for told in list(self._waiting)}
+        shown = {name: self._shown(name) or 0 for name in waiting}  # may ask the store
+        with self._lock:
+            seen = [told for told in self._waiting if told.round <= shown.get(told.campaign, 0)]
+            self._waiting = [told for told in self._waiting if told not in seen]
+        for told in seen:
             self._reports.inc(told.held.requests)
             self._report_seconds.inc(told.held.seconds)
             for reason, count in told.held.reasons.items():
@@ -134,10 +135,8 @@ class Metrics:
             self._merged.inc(told.merged)
             self._withheld.inc(told.withheld)
             self._homogeneous.inc(told.homogeneous)
-        self._waiting = still
 
     def text(self) -> bytes:
         """Return everything in Prometheus's format."""
-        with self._lock:
-            self._settle()
+        self._settle()
         return generate_latest(self._registry)

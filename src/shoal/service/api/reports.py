@@ -1,22 +1,57 @@
-"""The hot route: rewards in batches, read by msgspec, answered with the refused ones only."""
+"""The hot route: rewards in batches, read by msgspec, answered with the refused ones only.
+
+FastAPI takes longer to check a request than its reports take to be counted. So a request in good
+order, for a round that is at hand, goes past it; FastAPI says what is wrong with any other.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Request, Response
+from fastapi.routing import APIRoute
 
+from shoal.service.aggregator import Aggregator
 from shoal.service.api.access import Name, Number, Service, allow
 from shoal.service.api.assignments import fetch
 from shoal.service.api.metrics import Metrics
 from shoal.service.problems import INVALID, MALFORMED, ProblemError
 
-router = APIRouter(prefix="/v1/campaigns/{name}/rounds/{number}", tags=["reports"])
-
-
 MOST_REPORTS = 10_000
+
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+
+
+class Quick(APIRoute):
+    """The way past FastAPI."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what answers a request."""
+        careful = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            aggregator: Aggregator = request.app.state.aggregator
+            name, number = request.path_params["name"], request.path_params["number"]
+            kind, _, token = request.headers.get("Authorization", "").partition(" ")
+            if (
+                kind == "Bearer"
+                and aggregator.access.role_of(token) == "app"
+                and _NUMBER.fullmatch(number)
+                and aggregator.at_hand(name, int(number))
+            ):
+                return await _count(request, aggregator, name, int(number))
+            return await careful(request)
+
+        return answer
+
+
+router = APIRouter(
+    prefix="/v1/campaigns/{name}/rounds/{number}", tags=["reports"], route_class=Quick
+)
 
 
 class Report(msgspec.Struct, forbid_unknown_fields=True, repr_omit_defaults=True):
@@ -106,6 +141,11 @@ async def report_rewards(
     name: Name, number: Number, request: Request, aggregator: Service
 ) -> Response:
     """Report rewards between 0 and 1, each user's once; a repeat answers the same."""
+    await fetch(aggregator, name, number)
+    return await _count(request, aggregator, name, number)
+
+
+async def _count(request: Request, aggregator: Aggregator, name: str, number: int) -> Response:
     body = await request.body()
     try:
         batch = _decoder.decode(body)
@@ -115,7 +155,6 @@ async def report_rewards(
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise ProblemError(MALFORMED) from None
-    await fetch(aggregator, name, number)
     reports = [(report.user, report.reward) for report in batch.reports]
     refused = await asyncio.wrap_future(aggregator.report(name, number, reports))
     if refused:

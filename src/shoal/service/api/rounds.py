@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 from starlette.concurrency import run_in_threadpool
 
 from shoal.service.aggregator.rounds import WANTED, Round
 from shoal.service.aggregator.tokens import Role
 from shoal.service.api.access import Name, Number, Service, allow
-from shoal.service.api.metrics import Metrics
 from shoal.service.campaign import Frozen
 
 router = APIRouter(prefix="/v1/campaigns/{name}/rounds/{number}", tags=["rounds"])
@@ -67,12 +66,9 @@ def read_round(name: Name, number: Number, aggregator: Service) -> RoundState:
 
 
 @router.post("/close", dependencies=[allow("operator")])
-def close_round(name: Name, number: Number, aggregator: Service, request: Request) -> RoundState:
+def close_round(name: Name, number: Number, aggregator: Service) -> RoundState:
     """Close and release a round in one act; a repeat changes nothing."""
-    document = aggregator.release(name, number)
-    if document is not None:
-        metrics: Metrics = request.app.state.metrics
-        metrics.released(document)
+    aggregator.release(name, number)
     return _state(aggregator.round(name, number))
 
 

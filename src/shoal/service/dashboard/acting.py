@@ -13,7 +13,6 @@ from starlette.datastructures import FormData, UploadFile
 from shoal.errors import InvalidInputError
 from shoal.service.aggregator import Aggregator
 from shoal.service.api.access import Name, Service
-from shoal.service.api.metrics import Metrics
 from shoal.service.dashboard import checks
 from shoal.service.dashboard.doors import Operator, Order, text
 from shoal.service.dashboard.enrolment import read_users
@@ -78,10 +77,7 @@ def close_round(
             "ever, and groups that are still short of reporters are merged or withheld.",
             button="Close and release", back=address, fields={"number": str(number)},
         )  # fmt: skip
-    document = aggregator.release(name, number)
-    if document is not None:
-        metrics: Metrics = request.app.state.metrics
-        metrics.released(document)
+    aggregator.release(name, number)
     return go(f"{address}?done=closed")
 
 

@@ -21,9 +21,11 @@ from shoal.service.dashboard.doors import (
 )
 from shoal.service.dashboard.pages import PageRoute, go, page
 from shoal.service.dashboard.sessions import Attempts, Sessions
+from shoal.service.problems import TOO_LARGE, ProblemError
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
+MOST_BYTES = 10_000  # of the form
 PAUSE = 0.5  # seconds that a wrong token costs
 WRONG = "This is no token of an analyst or an operator."
 TOO_MANY = "Too many wrong tokens from this address. Try again in a minute."
@@ -46,13 +48,16 @@ async def log_in(request: Request, aggregator: Service) -> Response:
     """Begin a session."""
     own_site(request)
     attempts: Attempts = request.app.state.attempts
-    async with request.form() as form:
-        token, following = text(form, "token"), _page(text(form, "next"))
     address = request.client.host if request.client else ""
     if attempts.too_many(address, aggregator.clock()):
-        answer = page(request, "login.html", None, status=429, error=TOO_MANY, following=following)
+        answer = page(request, "login.html", None, status=429, error=TOO_MANY, following="/")
         answer.headers["Retry-After"] = "60"
         return answer
+    length = request.headers.get("content-length", "")
+    if not length.isdigit() or int(length) > MOST_BYTES:
+        raise ProblemError(TOO_LARGE)
+    async with request.form() as form:
+        token, following = text(form, "token"), _page(text(form, "next"))
     session = await run_in_threadpool(Sessions(aggregator).begin, token)
     if session is None:
         attempts.failed(address, aggregator.clock())

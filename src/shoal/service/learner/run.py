@@ -9,7 +9,6 @@ and the totals are gathered until the last.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from shoal.client import Total
 from shoal.model import Feedback
 from shoal.model.feedback import merge_plan
-from shoal.service.campaign import Campaign, Flexible
+from shoal.service.campaign import Campaign, Flexible, plan_hash
 from shoal.service.learner.container import pack, unpack
 
 IntArray = NDArray[np.int32]
@@ -70,7 +69,7 @@ class Run:
         sizes = np.bincount(groups[groups >= 0], minlength=plan.n_groups + 1)
         groups[(groups >= 0) & (sizes[groups] < self.campaign.least)] = -1
         arms = np.where(occupied, plan.arms, -1).astype(np.int32)
-        self.drawn, self.plan_hash = number, sha256(arms.tobytes() + groups.tobytes()).hexdigest()
+        self.drawn, self.plan_hash = number, plan_hash(arms, groups)
         return arms, groups
 
     def learn(self, totals: Sequence[Total], counted: NDArray[np.bool_]) -> bool:

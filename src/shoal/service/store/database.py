@@ -21,12 +21,23 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DisconnectionError, SQLAlchemyError
 
 from shoal.errors import InvalidInputError, ShoalError
 
+REST_SECONDS = 1.0  # after which a connection may have been lost unnoticed
 TRIAL_SECONDS = 5.0  # that a write which went well is good for
 
+_PATIENCE = {  # with one that is gone without a word: seconds, tries, and milliseconds
+    "sqlite": {},
+    "postgresql": {
+        "connect_timeout": 5,
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 20_000,
+    },
+}
 _SQLITE = b"SQLite format 3\0"  # how its files begin
 _NOTHING = {  # writes that reach the disk and leave nothing
     "sqlite": "PRAGMA user_version = 0",
@@ -60,15 +71,16 @@ class Database:
         self.backend = backend
         self._trial, self._next_trial = threading.Lock(), 0.0
         try:
-            self.engine = create_engine(
-                parsed, hide_parameters=True, pool_pre_ping=backend == "postgresql"
-            )
+            patience = {k: v for k, v in _PATIENCE[backend].items() if k not in parsed.query}
+            self.engine = create_engine(parsed, hide_parameters=True, connect_args=patience)
         except ModuleNotFoundError:
             raise ShoalError(
                 "PostgreSQL needs an extra: pip install 'shoal[service,postgres]'."
             ) from None
         if backend == "sqlite":
             _prepare_sqlite(self.engine, str(parsed.database), read_only=read_only)
+        else:
+            _prepare_postgresql(self.engine)
 
     @property
     def file(self) -> Path | None:
@@ -150,6 +162,28 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+
+
+def _prepare_postgresql(engine: Engine) -> None:
+    """Try a connection that has rested before it is used; to try each one each time is slow."""
+
+    @event.listens_for(engine, "connect")
+    def connect(connection: Any, record: Any) -> None:
+        connection.execute("SET synchronous_commit = on")
+        connection.commit()
+
+    @event.listens_for(engine, "checkin")
+    def rest(connection: Any, record: Any) -> None:
+        record.info["used"] = time.monotonic()
+
+    @event.listens_for(engine, "checkout")
+    def try_out(connection: Any, record: Any, proxy: Any) -> None:
+        if time.monotonic() - record.info.get("used", time.monotonic()) < REST_SECONDS:
+            return
+        try:
+            engine.dialect.do_ping(connection)
+        except engine.dialect.loaded_dbapi.Error:
+            raise DisconnectionError from None
 
 
 def _prepare_sqlite(engine: Engine, file: str, *, read_only: bool) -> None:

@@ -1,7 +1,7 @@
 """One process per store: each would trust its own memory, and the key of sums is one process's.
 
 SQLite's store is held by a lock on a file beside it, PostgreSQL's by an advisory lock on a
-connection of its own. Both go with the process, however it ends.
+connection of its own. Both go with the process, however it ends; and the process goes with them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ log = logging.getLogger("shoal.service")
 
 PAUSE = 5.0  # seconds from one look at PostgreSQL's lock to the next
 
-LOCK = 0x73686F616C  # of this database; any number that no other program is likely to take
+_LOCK = 0x73686F616C  # of this database; any number that no other program is likely to take
 _NOT_AVAILABLE = "55P03"
 
 
@@ -30,7 +30,7 @@ def hold(database: Database) -> None:
     """Keep every other process out of the store until this one ends."""
     if database.file is None:
         kept = _lock_database(database)
-        threading.Thread(target=_keep, args=(database, kept), daemon=True).start()
+        threading.Thread(target=_keep, args=(kept,), daemon=True).start()
         return
     file = database.file.resolve()
     descriptor = os.open(file.with_name(f"{file.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
@@ -46,7 +46,7 @@ def _lock_database(database: Database) -> Connection:
     try:
         # A process that was killed is gone a moment before its lock is.
         connection.execute(text("SET lock_timeout = '5s'"))
-        connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": LOCK})
+        connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": _LOCK})
     except OperationalError as error:
         connection.invalidate()
         if getattr(error.orig, "sqlstate", None) == _NOT_AVAILABLE:
@@ -55,21 +55,19 @@ def _lock_database(database: Database) -> Connection:
     return connection
 
 
-def _keep(database: Database, connection: Connection | None) -> None:
-    """Take the lock again when its connection is lost; end where another process was quicker."""
+def _keep(connection: Connection) -> None:
+    """End the process when its lock is lost.
+
+    Another one may have the store by now, or the database may have forgotten what was committed,
+    as a replica that takes over does: whoever starts again asks how far everyone is (threat 17).
+    """
     while True:
         time.sleep(PAUSE)
         try:
-            if connection is None:
-                connection = _lock_database(database)
             connection.execute(text("SELECT 1"))
-        except ShoalError as error:
-            log.error("%s", error)
+        except SQLAlchemyError:
+            log.error("the connection that holds the store is lost; start again")
             os._exit(1)
-        except SQLAlchemyError:  # the database is away, for everyone
-            if connection is not None:
-                connection.invalidate()
-            connection = None
 
 
 def _taken() -> ShoalError:
