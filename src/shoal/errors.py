@@ -19,7 +19,7 @@ class InvalidInputError(ShoalError, ValueError):
 
 
 class AnonymityError(InvalidInputError):
-    """A plan that would let the learner see fewer than ``min_group_size`` users."""
+    """A plan or a total that would show the learner fewer than ``min_group_size`` users."""
 
 
 class DemandError(InvalidInputError):

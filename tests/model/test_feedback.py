@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shoal.errors import InvalidInputError
+from shoal.errors import AnonymityError, InvalidInputError
 from shoal.model import Feedback, Plan, Problem
 
 PROBLEM = Problem(n_users=6, n_arms=2, min_group_size=2)
@@ -49,6 +49,21 @@ def test_feedback_that_cannot_be_the_plans_is_refused(change: dict[str, Any], me
         _feedback(**change).check(PLAN)
 
 
+@pytest.mark.parametrize("reports", [0, 1])
+def test_a_released_total_of_too_few_reporters_is_refused(reports: int) -> None:
+    reported = np.array([2, 2, 2, reports, 0, 0])
+    rule = "group 1 must have at least 2 reports, min_group_size=2 whenever it is released"
+    with pytest.raises(AnonymityError, match=f"{rule}; got {reports}"):
+        _feedback(reported=reported).check(PLAN)
+    with pytest.raises(AnonymityError, match=f"{rule}; got {reports}"):
+        _feedback(reported=reported).check(PLAN, bounded=False)
+
+
+def test_each_round_of_a_released_group_needs_its_reporters() -> None:
+    with pytest.raises(AnonymityError, match="group 0 must have at least 4 reports, .* got 3"):
+        _feedback(totals=np.zeros(2), reported=np.array([1, 1, 1, 1, 1, 0])).check(PLAN)
+
+
 def test_infinite_totals_are_refused_even_where_rewards_are_not_bounded() -> None:
     with pytest.raises(InvalidInputError, match="must be a finite number; got inf"):
         _feedback(totals=np.array([np.inf, 0.0])).check(PLAN, bounded=False)
@@ -72,6 +87,14 @@ def test_merged_groups_are_accepted_and_count_as_withheld_where_they_are_not_wan
     np.testing.assert_array_equal(own.totals, [0, 0, 1])
     np.testing.assert_array_equal(own.released, [0, 0, 1])
     np.testing.assert_array_equal(own.reported, [0, 0, 0, 0, 1, 1])
+
+
+def test_merged_groups_need_as_many_reporters_and_no_more_than_one_group_does() -> None:
+    merged = Plan(TWO_PAIRS.arms, [0, 0, 0, 0, 2, 2], problem=PROBLEM)
+    released = np.array([1, 0, 1])
+    Feedback(np.zeros(3), released, np.array([1, 0, 0, 1, 1, 1]), merged).check(TWO_PAIRS)
+    with pytest.raises(AnonymityError, match="group 0 must have at least 2 reports, .* got 1"):
+        Feedback(np.zeros(3), released, np.array([1, 0, 0, 0, 1, 1]), merged).check(TWO_PAIRS)
 
 
 @pytest.mark.parametrize(

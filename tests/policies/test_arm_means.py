@@ -22,8 +22,8 @@ def play(policy: Policy, n_rounds: int, rng: np.random.Generator) -> None:
         inside = plan.groups >= 0
         totals = np.zeros(plan.n_groups)
         np.add.at(totals, plan.groups[inside], rewards[inside])
-        reported = inside.astype(np.int32)
-        policy.tell(Feedback(totals, np.ones(plan.n_groups, np.int32), reported))
+        released = np.bincount(plan.groups[inside], minlength=plan.n_groups) > 0
+        policy.tell(Feedback(totals, released, inside.astype(np.int32)))
 
 
 @pytest.mark.parametrize("name", ["shoal", "pooled-thompson"])

@@ -9,12 +9,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from shoal.errors import InvalidInputError
+from shoal.errors import AnonymityError, InvalidInputError
 from shoal.model.plan import IntArray, Plan
 
 Counts = NDArray[np.integer[Any] | np.bool_]
 
-_FINE, _TOTAL, _RELEASED, _REPORTED = range(4)
+_FINE, _TOTAL, _RELEASED, _REPORTED, _FEW = range(5)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,8 +66,9 @@ class Feedback:
                 f"feedback.reported must have shape ({n_users},); got {self.reported.shape}."
             )
         verdict, where = _check(
-            plan.groups, plan.repeats, self.totals, self.released, self.reported, bounded
-        )
+            plan.groups, plan.repeats, plan.problem.min_group_size, self.totals, self.released,
+            self.reported, bounded,
+        )  # fmt: skip
         if verdict == _TOTAL:
             rule = "between 0 and its reports" if bounded else "a finite number"
             raise InvalidInputError(
@@ -82,6 +83,13 @@ class Feedback:
             raise InvalidInputError(
                 f"user {where} must report at most {plan.repeats} times, and in a released group; "
                 f"got {self.reported[where]}."
+            )
+        if verdict == _FEW:
+            least = plan.problem.min_group_size
+            raise AnonymityError(
+                f"group {where} must have at least {least * int(self.released[where])} reports, "
+                f"min_group_size={least} whenever it is released; "
+                f"got {self.reported[plan.groups == where].sum()}."
             )
 
     def unmerged(self, plan: Plan) -> Feedback:
@@ -142,6 +150,7 @@ def _joins(groups: IntArray, merged: IntArray, n_groups: int) -> bool:
 def _check(
     groups: IntArray,
     repeats: int,
+    min_group_size: int,
     totals: NDArray[np.float64],
     released: Counts,
     reported: Counts,
@@ -160,6 +169,8 @@ def _check(
     for group in range(len(totals)):
         if released[group] < 0 or released[group] > repeats:
             return _RELEASED, group
+        if reports[group] < released[group] * min_group_size:
+            return _FEW, group
         if not np.isfinite(totals[group]):
             return _TOTAL, group
         if bounded and not -1e-9 <= totals[group] <= reports[group] * (1 + 1e-9):
