@@ -16,7 +16,7 @@ from shoal.engines import LocalEngine
 from shoal.errors import InvalidInputError, ShoalError, UnknownNameError
 from shoal.figures import regret_figures, save
 from shoal.policies import POLICIES
-from shoal.simulation import Comparison, compare
+from shoal.simulation import Comparison, compare, simulate
 from shoal.simulation import comparison as module
 from shoal.simulation.records import new_folder
 from shoal.simulation.tune import GRID, tune
@@ -171,6 +171,17 @@ def test_the_shipped_file_holds_choices_grid_and_seeds() -> None:
             for name, value in choice["options"].items():
                 assert name in POLICIES[policy].options()
                 assert value in GRID[policy][name]
+
+
+def test_a_block_that_released_nothing_does_not_hide_the_smallest_group_of_the_others() -> None:
+    runs = [
+        simulate("shoal", np.eye(12, 3), min_group_size=2, horizon=5, participation=share)
+        for share in (0.0, 1.0)
+    ]
+    assert [run.smallest_group for run in runs] == [0, 2]
+    told = [("given", "shoal", first, run) for first, run in enumerate(runs)]
+    assert Comparison.from_runs(told, {}).cells["smallest_group"].to_list() == [2]
+    assert Comparison.from_runs(told[:1], {}).cells["smallest_group"].to_list() == [0]
 
 
 def test_what_each_cell_took_is_added_up() -> None:

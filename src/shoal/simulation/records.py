@@ -72,7 +72,7 @@ class Comparison:
         merged = (
             pl.DataFrame(cells)
             .group_by("instance", "policy", maintain_order=True)
-            .agg(pl.min("smallest_group"), pl.sum("withheld", "user_rounds", "seconds"))
+            .agg(smallest_released(), pl.sum("withheld", "user_rounds", "seconds"))
         )
         full = {**config, "shoal": __version__, "python": platform.python_version()}
         return cls(pl.concat(records), merged, full)
@@ -143,6 +143,12 @@ def new_folder(folder: Path) -> Iterator[Path]:
         ) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def smallest_released() -> pl.Expr:
+    """Return the smallest group over cells, 0 if none of them released anything."""
+    group = pl.col("smallest_group")
+    return group.filter(group > 0).min().fill_null(0)
 
 
 def mean_and_interval(records: pl.DataFrame, *, by: Sequence[str]) -> pl.DataFrame:

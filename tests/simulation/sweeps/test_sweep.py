@@ -14,6 +14,7 @@ from shoal.errors import InvalidInputError, LostTaskError, ShoalError
 from shoal.simulation import compare
 from shoal.simulation.sweeps import Configuration, Outcome, read_sweep, status, sweep
 from shoal.simulation.sweeps.folder import SweepFolder, write_whole
+from shoal.simulation.sweeps.results import summarise
 
 SMALL = Configuration(
     policies=("elimination-lp", "random"),
@@ -64,6 +65,19 @@ def test_a_sweep_keeps_the_records_of_a_comparison(tmp_path: Path) -> None:
     )  # fmt: skip
     columns = ["instance", "policy", "run", "round", "regret"]
     assert found.select(columns).equals(same.records.sort(columns[:-1]))
+
+
+def test_a_cell_that_released_nothing_does_not_hide_the_smallest_group_of_the_others(
+    tmp_path: Path,
+) -> None:
+    sweep(SMALL, tmp_path, engine=Here())
+    found = read_sweep(tmp_path).filter(pl.col("policy") == "elimination-lp")
+    silent = pl.when(pl.col("run") == 0).then(0).otherwise("smallest_group")
+    assert summarise(found)["smallest_group"].to_list() == [2, 2]
+    assert (
+        summarise(found.with_columns(smallest_group=silent))["smallest_group"].to_list() == [2] * 2
+    )
+    assert summarise(found.with_columns(smallest_group=0))["smallest_group"].to_list() == [0, 0]
 
 
 def test_the_same_command_does_only_what_is_missing(tmp_path: Path) -> None:

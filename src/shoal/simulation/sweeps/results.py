@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from shoal.errors import InvalidInputError
-from shoal.simulation.records import mean_and_interval
+from shoal.simulation.records import mean_and_interval, smallest_released
 from shoal.simulation.run import Run
 from shoal.simulation.sweeps.cells import NamedCell
 from shoal.simulation.sweeps.folder import SweepFolder
@@ -67,7 +67,7 @@ def summarise(records: pl.DataFrame) -> pl.DataFrame:
     """
     setting = [name for name in SETTING if name != "seed"]
     last = records.filter(pl.col("round") == pl.col("horizon"))
-    extremes = last.group_by(setting).agg(pl.min("smallest_group"))
+    extremes = last.group_by(setting).agg(smallest_released())
     sums = last.unique("cell").group_by(setting).agg(pl.sum("withheld"), pl.sum("seconds"))
     means = mean_and_interval(last, by=setting)
     for more in (extremes, sums):
