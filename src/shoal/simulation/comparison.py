@@ -1,6 +1,6 @@
 """Several policies on the same instances, many runs each (Appendix B's experiment).
 
-Runs are shards of one problem, twenty at a time, so that the cost of a round in Python is paid
+Runs are shards of one problem, up to twenty at a time, so that the cost of a round in Python is paid
 once for all of them. A cell (instances, policy, block of runs) depends on the seed and on itself
 alone, so that the records are the same whatever the number of workers.
 """
@@ -37,6 +37,8 @@ PAPER = (
 """The five algorithms of the paper's simulations."""
 
 RUNS_PER_CELL = 20
+MOST_USERS_PER_CELL = 1_000_000
+"""Large populations are played in smaller blocks of runs, to bound a cell's memory."""
 
 
 @dataclass(frozen=True)
@@ -135,10 +137,11 @@ def compare(
     }
     for (_, policy), chosen in used.items():
         check_options(policy, chosen)
+    block = runs_per_cell(settings["n_users"])
     cells = [
-        Cell(name, policy, first, min(RUNS_PER_CELL, n_runs - first), settings, chosen, given)
+        Cell(name, policy, first, min(block, n_runs - first), settings, chosen, given)
         for (name, policy), chosen in used.items()
-        for first in range(0, n_runs, RUNS_PER_CELL)
+        for first in range(0, n_runs, block)
     ]
     runs = run_cells(cells, engine or LocalEngine(), progress)
     config = {
@@ -152,6 +155,11 @@ def compare(
         [(c.instance, c.policy, c.first_run, run) for c, run in zip(cells, runs, strict=True)],
         config,
     )
+
+
+def runs_per_cell(n_users: int) -> int:
+    """Return how many runs of so many users a cell has at most."""
+    return max(1, min(RUNS_PER_CELL, MOST_USERS_PER_CELL // n_users))
 
 
 def check_setting(

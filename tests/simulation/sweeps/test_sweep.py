@@ -59,12 +59,25 @@ def records(folder: Path) -> pl.DataFrame:
 def test_a_sweep_keeps_the_records_of_a_comparison(tmp_path: Path) -> None:
     sweep(SMALL, tmp_path / "out", engine=Here())
     found = records(tmp_path / "out").filter(pl.col("n_users") == 12)
+    assert _is_comparison(found, policies=SMALL.policies, n_users=12, n_arms=3, horizon=60)
+
+
+def test_so_it_does_where_users_are_too_many_for_all_runs_to_be_one_cell(tmp_path: Path) -> None:
+    large = Configuration(
+        policies=("random",), users=(400_000,), arms=(2,), min_group_size=(2,), horizon=(2,), runs=3
+    )
+    assert sweep(large, tmp_path, engine=Here()).done == 2
+    found = records(tmp_path)
+    assert _is_comparison(found, policies=["random"], n_users=400_000, n_arms=2, horizon=2)
+
+
+def _is_comparison(found: pl.DataFrame, **setting: Any) -> bool:
     same = compare(
-        instances=["uniform"], policies=SMALL.policies, n_users=12, n_arms=3, min_group_size=2,
-        horizon=60, n_runs=2, tuned=False, engine=LocalEngine(n_workers=1),
+        instances=["uniform"], min_group_size=2, n_runs=found["run"].n_unique(), tuned=False,
+        engine=LocalEngine(n_workers=1), **setting,
     )  # fmt: skip
     columns = ["instance", "policy", "run", "round", "regret"]
-    assert found.select(columns).equals(same.records.sort(columns[:-1]))
+    return found.select(columns).equals(same.records.sort(columns[:-1]))
 
 
 def test_a_cell_that_released_nothing_does_not_hide_the_smallest_group_of_the_others(

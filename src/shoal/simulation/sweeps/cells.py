@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any
 
 from shoal import __version__
-from shoal.simulation.comparison import Cell
+from shoal.simulation.comparison import Cell, runs_per_cell
 from shoal.simulation.sweeps.configuration import Configuration
 
 
@@ -77,7 +77,7 @@ def cells_of(configuration: Configuration, *, version: str = __version__) -> lis
             "participation": participation,
             "seed": seed,
         }
-        block = configuration.block(users)
+        block = runs_per_cell(users)
         cells += [
             Cell(instance, policy, first, min(block, configuration.runs - first), settings, options)
             for policy in configuration.policies

@@ -19,13 +19,11 @@ from shoal.instances import INSTANCES
 from shoal.model import Problem
 from shoal.model.numbers import whole_number
 from shoal.policies import POLICIES, find_policy, make_policy
-from shoal.simulation.comparison import RUNS_PER_CELL
+from shoal.simulation.comparison import runs_per_cell
 from shoal.simulation.sweeps.toml import Toml
 
 MOST_CELLS = 1_000_000
 MOST_USERS_TO_TRY = 10_000
-MOST_USERS_PER_CELL = 1_000_000
-"""Large populations are played in smaller blocks of runs, to bound a cell's memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,12 +63,8 @@ class Configuration:
         points = sum(
             math.prod(map(len, self.options.get(policy, {}).values())) for policy in self.policies
         )
-        blocks = sum(-(-self.runs // self.block(users)) for users in self.users)
+        blocks = sum(-(-self.runs // runs_per_cell(users)) for users in self.users)
         return math.prod(map(len, settings)) * points * blocks
-
-    def block(self, users: int) -> int:
-        """Return how many runs of so many users a cell has at most."""
-        return max(1, min(RUNS_PER_CELL, MOST_USERS_PER_CELL // users))
 
     def points(self, policy: str) -> list[dict[str, Any]]:
         """Return every combination of a policy's options."""
