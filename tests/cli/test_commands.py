@@ -71,6 +71,7 @@ def test_compare_takes_ones_own_means_and_options_and_prints_json(tmp_path: Path
     found = json.loads(done.stdout)
     assert found["config"]["options"] == {"given/explore-then-commit": {"exploration": 0.2}}
     assert found["summary"][0]["smallest_group"] == 2
+    assert found["config"]["means_file"] == str(file)
 
 
 def test_simulate_runs_the_flagship_unless_told_otherwise() -> None:

@@ -60,7 +60,7 @@ def test_a_released_total_of_too_few_reporters_is_refused(reports: int) -> None:
 
 
 def test_each_round_of_a_released_group_needs_its_reporters() -> None:
-    with pytest.raises(AnonymityError, match="group 0 must have at least 4 reports, .* got 3"):
+    with pytest.raises(AnonymityError, match=r"group 0 must have at least 4 reports, .* got 3"):
         _feedback(totals=np.zeros(2), reported=np.array([1, 1, 1, 1, 1, 0])).check(PLAN)
 
 
@@ -93,7 +93,7 @@ def test_merged_groups_need_as_many_reporters_and_no_more_than_one_group_does() 
     merged = Plan(TWO_PAIRS.arms, [0, 0, 0, 0, 2, 2], problem=PROBLEM)
     released = np.array([1, 0, 1])
     Feedback(np.zeros(3), released, np.array([1, 0, 0, 1, 1, 1]), merged).check(TWO_PAIRS)
-    with pytest.raises(AnonymityError, match="group 0 must have at least 2 reports, .* got 1"):
+    with pytest.raises(AnonymityError, match=r"group 0 must have at least 2 reports, .* got 1"):
         Feedback(np.zeros(3), released, np.array([1, 0, 0, 0, 1, 1]), merged).check(TWO_PAIRS)
 
 

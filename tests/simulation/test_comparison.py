@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from dataclasses import replace
@@ -31,6 +32,13 @@ SMALL: dict[str, Any] = {
     "n_runs": 4,
 }
 HERE = LocalEngine(n_workers=1)
+
+
+class Idle(LocalEngine):
+    """An engine that nobody may use."""
+
+    def run(self, *args: Any, **options: Any) -> Any:
+        raise AssertionError("a worker was started")
 
 
 def test_the_records_do_not_depend_on_the_number_of_workers() -> None:
@@ -80,6 +88,7 @@ def test_own_means_replace_the_instances() -> None:
     result = compare(**SMALL, means=means, engine=HERE)
     assert result.records["instance"].unique().to_list() == ["given"]
     assert result.config["n_users"] == 12
+    assert result.config["means_sha256"] == hashlib.sha256(means.tobytes()).hexdigest()
 
 
 def test_records_are_written_with_the_whole_configuration(tmp_path: Path) -> None:
@@ -97,6 +106,16 @@ def test_records_are_written_with_the_whole_configuration(tmp_path: Path) -> Non
     with pytest.raises(InvalidInputError, match=r"out must be a new folder; .* exists"):
         result.write(folder)
     assert [path.name for path in folder.parent.iterdir()] == ["results"]
+
+
+def test_numbers_of_numpy_are_written_as_any_others(tmp_path: Path) -> None:
+    given: dict[str, Any] = {
+        name: np.int64(v) if isinstance(v, int) else v for name, v in SMALL.items()
+    }
+    given |= {"seed": np.int64(0), "participation": np.float64(1.0)}
+    result = compare(**given, engine=HERE)
+    result.write(tmp_path / "r")
+    assert result.records.equals(compare(**SMALL, engine=HERE).records)
 
 
 def test_a_folder_that_can_not_be_filled_is_not_left_behind(tmp_path: Path) -> None:
@@ -127,15 +146,23 @@ def test_a_configuration_can_be_run_again_from_its_file(tmp_path: Path) -> None:
         ({"n_runs": 0}, InvalidInputError, "n_runs must be a whole number of at least 1; got 0"),
         ({"options": {"random": {"x": 1}}}, UnknownNameError, "option of 'random'"),
         ({"options": {"lp": {"x": 1}}}, UnknownNameError, "policy with options"),
-        ({"means": [0.5]}, InvalidInputError, "means must have shape"),
+        ({"means": [0.5]}, InvalidInputError, "means must be a matrix of numbers"),
+        ({"means": [[0.5, 1.5]] * 12}, InvalidInputError, "the mean of user 0 on arm 1 must be"),
+        ({"instances": ["given"]}, UnknownNameError, "instance must be a known name; got 'given'"),
+        ({"rewards": "bernouli"}, UnknownNameError, "did you mean 'bernoulli'"),
+        ({"participation": 1.5}, InvalidInputError, "participation must be a number between 0"),
+        ({"seed": -1}, InvalidInputError, "seed must be a whole number of at least 0; got -1"),
+        ({"horizon": None}, InvalidInputError, "horizon must be a whole number"),
         ({"min_group_size": 0}, InvalidInputError, "min_group_size must be between 1 and n_users"),
         ({"policies": []}, InvalidInputError, "policies must name at least one"),
         ({"instances": []}, InvalidInputError, "instances must name at least one"),
     ],
 )
-def test_bad_input_is_refused(change: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_bad_input_is_refused_before_any_worker_starts(
+    change: dict[str, Any], error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
-        compare(**(SMALL | change), engine=HERE)
+        compare(**(SMALL | change), engine=Idle())
 
 
 def test_tuning_picks_the_best_point_on_instances_of_its_own(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,15 @@ from shoal.simulation.pricing import draw
 from shoal.simulation.seeds import stream
 
 ONE = LocalEngine(n_workers=1)
+
+
+class Idle(LocalEngine):
+    """An engine that nobody may use."""
+
+    def run(self, *args: Any, **options: Any) -> Any:
+        raise AssertionError("a worker was started")
+
+
 SMALL: dict[str, Any] = {
     "n_users": 300, "n_arms": 3, "rate": 0.2, "horizon": 30, "min_group_sizes": [2, 20],
     "n_runs": 3,
@@ -116,6 +126,9 @@ def test_a_large_population_is_played_by_a_sample_with_room_for_groups() -> None
         ({"horizon": 0}, "horizon must be a whole number of at least 1; got 0"),
         ({"n_runs": 1}, "n_runs must be a whole number of at least 2; got 1"),
         ({"sample": 10}, "sample must be between the largest min_group_size=20 and n_users=300"),
+        ({"rewards": "bernouli"}, "did you mean 'bernoulli'"),
+        ({"participation": 2}, "participation must be a number between 0 and 1; got 2"),
+        ({"seed": -1}, "seed must be a whole number of at least 0; got -1"),
         ({"policy": "ucb"}, "policy must be one that learns from totals"),
         ({"policy": "best-arm"}, "policy must be one that learns from totals"),
     ],
@@ -124,7 +137,21 @@ def test_bad_input_is_refused_before_anything_is_played(
     changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        small(**changes)
+        small(engine=Idle(), **changes)
+
+
+def test_numbers_of_numpy_are_written_as_any_others() -> None:
+    given = {name: np.int64(v) if isinstance(v, int) else v for name, v in SMALL.items()}
+    given |= {"seed": np.int64(0), "sample": np.int64(300), "rate": np.float32(0.2)}
+    json.dumps(small(**given, policy="random").to_dict())
+
+
+def test_progress_names_what_has_finished() -> None:
+    told: list[tuple[str, int, int]] = []
+    small(policy="random", n_runs=2, progress=lambda *progress: told.append(progress))
+    names = [f"groups of {size}, run {run}" for run in range(2) for size in (2, 20)]
+    assert [finished for finished, _, _ in told if finished] == names
+    assert told[-1][1:] == (4 * 30, 4 * 30)
 
 
 def test_unknown_policies_and_options_are_refused_with_the_nearest() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,6 +101,8 @@ def command(
             engine=make_engine(engine, n_workers=n_workers, address=address),
             progress=progress,
         )
+    if means_file:
+        result = replace(result, config={**result.config, "means_file": means_file})
     if as_json:
         summary = result.summary().to_dicts()
         click.echo(json.dumps({"config": result.config, "summary": summary}))

@@ -34,7 +34,7 @@ def make_environment(
     shoal.errors.UnknownNameError: rewards must be a known name; got 'bernouli': \
 did you mean 'bernoulli'?
     """
-    return _named(rewards)(problem, means, rng=rng, participation=participation)
+    return REWARDS[check_rewards(rewards)](problem, means, rng=rng, participation=participation)
 
 
 def check_means(means: ArrayLike, *, rewards: str) -> NDArray[np.float64]:
@@ -45,10 +45,11 @@ def check_means(means: ArrayLike, *, rewards: str) -> NDArray[np.float64]:
     shoal.errors.InvalidInputError: the mean of user 0 on arm 1 must be between 0 and 1 for \
 bernoulli rewards; got 1.2.
     """
-    return _named(rewards).check_means(means)
+    return REWARDS[check_rewards(rewards)].check_means(means)
 
 
-def _named(rewards: str) -> type[Environment]:
+def check_rewards(rewards: str) -> str:
+    """Return the name of rewards that there are."""
     if rewards not in REWARDS:
         raise UnknownNameError("rewards", rewards, REWARDS)
-    return REWARDS[rewards]
+    return rewards

@@ -44,6 +44,18 @@ def not_negative(name: str, value: Any) -> float:
     raise InvalidInputError(f"{name} must be a number of at least 0; got {value!r}.")
 
 
+def share(name: str, value: Any) -> float:
+    """Return ``value`` as a float between 0 and 1, or refuse it by name.
+
+    >>> share("participation", 1.5)
+    Traceback (most recent call last):
+    shoal.errors.InvalidInputError: participation must be a number between 0 and 1; got 1.5.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
+        return float(value)
+    raise InvalidInputError(f"{name} must be a number between 0 and 1; got {value!r}.")
+
+
 def positive_number(name: str, value: Any) -> float:
     """Return ``value`` as a finite float above 0, or refuse it by name.
 

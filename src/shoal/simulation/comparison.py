@@ -1,14 +1,14 @@
 """Several policies on the same instances, many runs each (Appendix B's experiment).
 
-Runs are shards of one problem, up to twenty at a time, so that the cost of a round in Python is paid
-once for all of them. A cell (instances, policy, block of runs) depends on the seed and on itself
-alone, so that the records are the same whatever the number of workers.
+Runs are shards of one problem, up to twenty at a time, so that the cost of a round in Python is
+paid once for all of them. A cell (instances, policy, block of runs) depends on the seed and on
+itself alone, so that the records are the same whatever the number of workers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.engines import Engine, LocalEngine, Tick
+from shoal.environments.registry import check_means, check_rewards
 from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.instances import INSTANCES, instance
 from shoal.model import Problem
-from shoal.model.numbers import whole_number
+from shoal.model.numbers import share, whole_number
 from shoal.policies import find_policy
 from shoal.policies.registry import check_options
+from shoal.simulation.cells import Progress, run_cells
 from shoal.simulation.records import Comparison
 from shoal.simulation.run import Run, simulate
 from shoal.simulation.seeds import stream
@@ -59,7 +61,12 @@ class Cell:
         told = {"options": dict(self.options)} if self.options else {}
         told |= self.settings
         spelled = ", ".join(f"{name}={value}" for name, value in told.items())
-        return f"{self.policy} on {self.instance}, runs {self.first_run} to {last} ({spelled})"
+        return f"{self.title}, runs {self.first_run} to {last} ({spelled})"
+
+    @property
+    def title(self) -> str:
+        """What it plays, in a few words."""
+        return f"{self.policy} on {self.instance}"
 
     @property
     def rounds(self) -> int:
@@ -83,7 +90,7 @@ def compare(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     tuned: bool = True,
     engine: Engine | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Run every policy on every class of instances; by default, the paper's experiment.
 
@@ -109,23 +116,24 @@ def compare(
     >>> result.summary()["policy"].to_list()
     ['random', 'best-arm', 'random', 'best-arm']
     """
-    settings: dict[str, Any] = {
-        "n_users": n_users,
-        "n_arms": n_arms,
-        "min_group_size": min_group_size,
-        "horizon": horizon,
-        "seed": seed,
-        "rewards": rewards,
-        "participation": participation,
-    }
     given = None
-    if means is not None:
-        given = np.asarray(means, dtype=np.float64)
-        if given.ndim != 2:
-            raise InvalidInputError(f"means must have shape (n_users, n_arms); got {given.shape}.")
-        settings["n_users"], settings["n_arms"] = given.shape
+    if means is None:
+        check_instances(instances)
+    else:
+        given = check_means(means, rewards=rewards)
+        n_users, n_arms = given.shape
         instances = ("given",)
-    check_setting(settings, instances, policies, n_runs)
+    n_runs = whole_number("n_runs", n_runs)
+    settings = check_setting(
+        policies,
+        n_users=n_users,
+        n_arms=n_arms,
+        min_group_size=min_group_size,
+        horizon=horizon,
+        seed=seed,
+        rewards=rewards,
+        participation=participation,
+    )
     own = options or {}
     for policy in own:
         if policy not in policies:
@@ -143,7 +151,7 @@ def compare(
         for (name, policy), chosen in used.items()
         for first in range(0, n_runs, block)
     ]
-    runs = run_cells(cells, engine or LocalEngine(), progress)
+    runs = run_cells(run_cell, cells, engine or LocalEngine(), progress)
     config = {
         **settings,
         "instances": list(instances),
@@ -151,6 +159,8 @@ def compare(
         "n_runs": n_runs,
         "options": {f"{i}/{p}": dict(chosen) for (i, p), chosen in used.items()},
     }
+    if given is not None:
+        config["means_sha256"] = hashlib.sha256(given.tobytes()).hexdigest()
     return Comparison.from_runs(
         [(c.instance, c.policy, c.first_run, run) for c, run in zip(cells, runs, strict=True)],
         config,
@@ -162,46 +172,41 @@ def runs_per_cell(n_users: int) -> int:
     return max(1, min(RUNS_PER_CELL, MOST_USERS_PER_CELL // n_users))
 
 
-def check_setting(
-    settings: Mapping[str, Any], instances: Sequence[str], policies: Sequence[str], n_runs: int
-) -> None:
-    """Refuse a bad setting at once, before any worker starts."""
-    whole_number("n_runs", n_runs)
-    Problem(
-        settings["n_users"], settings["n_arms"], settings["min_group_size"], settings["horizon"]
-    )
-    for kind, names in (("instances", instances), ("policies", policies)):
-        if not names:
-            raise InvalidInputError(f"{kind} must name at least one; got none.")
-    for policy in policies:
-        find_policy(policy)
+def check_instances(instances: Sequence[str]) -> None:
+    """Refuse classes of instances that can't be drawn from."""
+    if not instances:
+        raise InvalidInputError("instances must name at least one; got none.")
     for name in instances:
-        if name not in INSTANCES and tuple(instances) != ("given",):
+        if name not in INSTANCES:
             raise UnknownNameError("instance", name, INSTANCES)
 
 
-def run_cells(
-    cells: Sequence[Cell],
-    engine: Engine,
-    progress: Callable[[str, int, int], None] | None = None,
-) -> list[Run]:
-    """Run the cells on an engine and return their runs in order."""
-    total = sum(cell.rounds for cell in cells)
-    done = 0
-
-    def tick(rounds: int) -> None:
-        nonlocal done
-        done += rounds
-        if progress:
-            progress("", done, total)
-
-    runs: dict[int, Run] = {}
-    with closing(engine.run(run_cell, cells, tick=tick)) as finished:
-        for index, run in finished:
-            runs[index] = run
-            if progress:
-                progress(f"{cells[index].policy} on {cells[index].instance}", done, total)
-    return [runs[index] for index in range(len(cells))]
+def check_setting(
+    policies: Sequence[str],
+    *,
+    n_users: int,
+    n_arms: int,
+    min_group_size: int,
+    horizon: int,
+    seed: int,
+    rewards: str = "bernoulli",
+    participation: float = 1.0,
+) -> dict[str, Any]:
+    """Return a setting as JSON can hold it, or refuse it before any worker starts."""
+    if not policies:
+        raise InvalidInputError("policies must name at least one; got none.")
+    for policy in policies:
+        find_policy(policy)
+    problem = Problem(n_users, n_arms, min_group_size)
+    return {
+        "n_users": problem.n_users,
+        "n_arms": problem.n_arms,
+        "min_group_size": problem.min_group_size,
+        "horizon": whole_number("horizon", horizon),
+        "seed": whole_number("seed", seed, least=0),
+        "rewards": check_rewards(rewards),
+        "participation": share("participation", participation),
+    }
 
 
 def run_cell(cell: Cell, tick: Tick) -> Run:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +19,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal import __version__
 from shoal.engines import Engine, LocalEngine, Tick
-from shoal.environments import check_means
+from shoal.environments.registry import check_means, check_rewards
 from shoal.errors import InvalidInputError
 from shoal.instances import clustered
 from shoal.model import Problem
-from shoal.model.numbers import whole_number
+from shoal.model.numbers import share, whole_number
 from shoal.policies import find_policy
 from shoal.policies.registry import check_options
+from shoal.simulation.cells import Progress, run_cells
 from shoal.simulation.costs import Price
 from shoal.simulation.run import simulate
 from shoal.simulation.seeds import stream
@@ -47,6 +48,16 @@ class Cell:
     settings: Mapping[str, Any]
     means: FloatArray | None
 
+    @property
+    def title(self) -> str:
+        """What it plays, in a few words."""
+        return f"groups of {self.min_group_size}, run {self.run}"
+
+    @property
+    def rounds(self) -> int:
+        """Rounds to play, for progress."""
+        return int(self.settings["horizon"])
+
 
 def price(
     *,
@@ -64,7 +75,7 @@ def price(
     sample: int | None = None,
     seed: int = 0,
     engine: Engine | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Price:
     """Say what each least group size costs.
 
@@ -100,7 +111,8 @@ def price(
     sizes = _check_sizes(min_group_sizes)
     given = None if means is None else check_means(means, rewards=rewards)
     shape = _check_population(n_users, n_arms, rate, given)
-    Problem(*shape, sizes[-1], whole_number("horizon", horizon))
+    Problem(*shape, sizes[-1])
+    n_runs = whole_number("n_runs", n_runs, least=2)
     entry = find_policy(policy)
     if not entry.anonymous or entry.hindsight:
         raise InvalidInputError(
@@ -110,20 +122,20 @@ def price(
     settings = {
         "n_users": shape[0],
         "n_arms": shape[1],
-        "horizon": horizon,
-        "rate": rate,
+        "horizon": whole_number("horizon", horizon),
+        "rate": None if rate is None else float(rate),
         "policy": policy,
         "options": dict(options or {}),
-        "rewards": rewards,
-        "participation": participation,
-        "n_runs": whole_number("n_runs", n_runs, least=2),
-        "seed": seed,
+        "rewards": check_rewards(rewards),
+        "participation": share("participation", participation),
+        "n_runs": n_runs,
+        "seed": whole_number("seed", seed, least=0),
         "sample": _check_sample(sample, shape, sizes[-1]),
     }
     samples = [_sample(given, settings, run) for run in range(n_runs)]
     # Populations outside, sizes inside: the means of a run are in few cells at a time.
     cells = [Cell(size, run, settings, samples[run]) for run in range(n_runs) for size in sizes]
-    found = _run(cells, engine or LocalEngine(), progress)
+    found = run_cells(run_cell, cells, engine or LocalEngine(), progress)
     earned = np.array([result.rewards for result in found])
     by_size = earned.reshape(n_runs, len(sizes), -1).swapaxes(0, 1)
     references = np.array([result.references for result in found[:: len(sizes)]])
@@ -187,22 +199,6 @@ def _sample(given: FloatArray | None, settings: Mapping[str, Any], run: int) -> 
     return chosen
 
 
-def _run(
-    cells: Sequence[Cell], engine: Engine, progress: Callable[[str, int, int], None] | None
-) -> list[Outcome]:
-    total = sum(int(cell.settings["horizon"]) for cell in cells)
-    done = 0
-
-    def tick(rounds: int) -> None:
-        nonlocal done
-        done += rounds
-        if progress:
-            progress("", done, total)
-
-    found = dict(engine.run(run_cell, cells, tick=tick))
-    return [found[index] for index in range(len(cells))]
-
-
 def _check_sizes(sizes: Sequence[int]) -> list[int]:
     if not sizes:
         raise InvalidInputError("min_group_sizes must name at least one; got none.")
@@ -216,7 +212,8 @@ def _check_sample(sample: int | None, shape: tuple[int, int], largest: int) -> i
     n_users, n_arms = shape
     if sample is None:
         return min(n_users, max(SAMPLE, GROUPS_PER_ARM * n_arms * largest))
-    if not largest <= whole_number("sample", sample) <= n_users:
+    sample = whole_number("sample", sample)
+    if not largest <= sample <= n_users:
         raise InvalidInputError(
             f"sample must be between the largest min_group_size={largest} and n_users={n_users}; "
             f"got {sample}."

@@ -6,14 +6,16 @@ is later reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
 from shoal import __version__
 from shoal.engines import Engine, LocalEngine
 from shoal.errors import UnknownNameError
-from shoal.simulation.comparison import Cell, check_setting, run_cells
+from shoal.model.numbers import whole_number
+from shoal.simulation.cells import Progress, run_cells
+from shoal.simulation.comparison import Cell, check_instances, check_setting, run_cell
 
 _ELIMINATION: dict[str, list[Any]] = {
     "gamma": [4.0, 8.0, 16.0],
@@ -45,29 +47,29 @@ def tune(
     n_runs: int = 20,
     seed: int = 0,
     engine: Engine | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Try every point of the grid and return the choices, as ``tuned.json`` keeps them."""
     for policy in policies:
         if policy not in GRID:
             raise UnknownNameError("policy with options to tune", policy, GRID)
-    settings = {
-        "n_users": n_users,
-        "n_arms": n_arms,
-        "min_group_size": min_group_size,
-        "horizon": horizon,
-        "seed": seed,
-        "rewards": "bernoulli",
-        "participation": 1.0,
-    }
-    check_setting(settings, instances, policies, n_runs)
+    check_instances(instances)
+    n_runs = whole_number("n_runs", n_runs)
+    settings = check_setting(
+        policies,
+        n_users=n_users,
+        n_arms=n_arms,
+        min_group_size=min_group_size,
+        horizon=horizon,
+        seed=seed,
+    )
     cells = [
         Cell(instance, policy, 0, n_runs, settings, options, purpose="validation")
         for instance in instances
         for policy in policies
         for options in _points(GRID[policy])
     ]
-    runs = run_cells(cells, engine or LocalEngine(), progress)
+    runs = run_cells(run_cell, cells, engine or LocalEngine(), progress)
     chosen: dict[str, dict[str, Any]] = {instance: {} for instance in instances}
     for cell, run in zip(cells, runs, strict=True):
         regret = run.regret / cell.n_runs

@@ -17,7 +17,7 @@ from shoal.environments import REWARDS
 from shoal.errors import InvalidInputError, ShoalError, UnknownNameError
 from shoal.instances import INSTANCES
 from shoal.model import Problem
-from shoal.model.numbers import whole_number
+from shoal.model.numbers import share, whole_number
 from shoal.policies import POLICIES, find_policy, make_policy
 from shoal.simulation.comparison import runs_per_cell
 from shoal.simulation.sweeps.toml import Toml
@@ -144,12 +144,6 @@ def _seed(name: str, value: Any) -> int:
     return whole_number(name, value, least=0)
 
 
-def _share(name: str, value: Any) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
-        return float(value)
-    raise InvalidInputError(f"{name} must be a number between 0 and 1; got {value!r}.")
-
-
 def _plain(name: str, value: Any) -> Any:
     """An option is what JSON can hold and compare."""
     if isinstance(value, list):
@@ -176,7 +170,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "min_group_size": _count,
     "horizon": _count,
     "rewards": _one_of(REWARDS),
-    "participation": _share,
+    "participation": share,
     "seed": _seed,
 }
 
