@@ -174,6 +174,26 @@ def test_large_shards_use_the_mean_field(rng: np.random.Generator) -> None:
     assert _share("pooled-thompson", means, 5, 500) < 0.5
 
 
+def test_a_change_of_who_may_play_what_is_priced_as_every_round_is(
+    rng: np.random.Generator,
+) -> None:
+    """Where half of the users report, half as many observations are left."""
+    problem = Problem(20, 4, 3, horizon=300)
+    policy = Shoal(problem, rng=rng)
+    environment = make_environment(
+        "bernoulli", problem, rng.random((20, 4)), rng=rng, participation=0.5
+    )
+    for _ in range(50):
+        policy.tell(environment.play(policy.ask()))
+    eligible = np.ones((20, 4), bool)
+    eligible[:, 3] = False
+    policy.allow(eligible)
+    at_once = policy._prices.copy()
+    policy.ask()
+    np.testing.assert_array_equal(at_once, policy._prices)
+    assert at_once.max() > 0
+
+
 def test_a_change_of_who_may_play_what_counts_at_once_in_a_settled_run(
     rng: np.random.Generator,
 ) -> None:

@@ -173,9 +173,10 @@ def _look_again(
     """Reckon anew for the users who ``moved`` (n_shards, n_users): their arms have changed."""
     for s in range(len(moved)):
         belief, own = _shard_of(beliefs, prices, s)
+        seen = left * participation(belief)
         for user in range(moved.shape[1]):
             if moved[s, user]:
-                look(belief, own, allowed[s], user, left)
+                look(belief, own, allowed[s], user, seen)
 
 
 @njit(cache=True)
