@@ -217,14 +217,15 @@ def _drift() -> str:
 
 def _segments(seed: int, drift: float, *, n_segments: int) -> tuple[float, float]:
     """Return the regret of each of two segments; with one segment, all of it and 0."""
-    rng = np.random.default_rng([SEED, 7, seed])
+    # One each: what the learner draws must not change the instances that it meets.
+    learner, world, luck = (np.random.default_rng([SEED, 7, seed, use]) for use in range(3))
     problem = Problem(50, 5, 4, horizon=20_000)
-    policy = make_policy("shoal", problem, rng=rng, options={"drift": drift})
+    policy = make_policy("shoal", problem, rng=learner, options={"drift": drift})
     regrets = [0.0, 0.0]
     for segment in range(n_segments):
-        means = uniform(50, 5, rng=rng)
+        means = uniform(50, 5, rng=world)
         gaps = means.max(axis=1, keepdims=True) - means
-        environment = make_environment("bernoulli", problem, means, rng=rng)
+        environment = make_environment("bernoulli", problem, means, rng=luck)
         for _ in range(20_000 // n_segments):
             plan = policy.ask()
             policy.tell(environment.play(plan))
