@@ -32,13 +32,22 @@ def test_help_lists_every_command_and_each_explains_itself() -> None:
 def test_help_and_version_load_nothing_heavy() -> None:
     check = (
         "import sys; from shoal.cli.main import main; main(['--help'], standalone_mode=False);"
-        "heavy = {'numpy', 'numba', 'scipy', 'polars', 'altair', 'rich'} & set(sys.modules);"
+        "heavy = {'numpy', 'numba', 'scipy', 'polars', 'altair', 'rich', 'highspy'};"
+        "heavy &= set(sys.modules);"
         "sys.exit(f'loaded {heavy}' if heavy else 0)"
     )
     done = subprocess.run(
         [sys.executable, "-c", check], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_only_the_exact_decompositions_load_the_lp_solver() -> None:
+    check = (
+        "import sys, shoal, shoal.policies, shoal.decompositions, shoal.simulation;"
+        "sys.exit('highspy' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
 
 
 def test_compare_writes_records_figures_and_a_table(tmp_path: Path) -> None:

@@ -17,13 +17,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.decompositions.blocks import blocks_decomposition
-from shoal.decompositions.decomposition import Decomposition
-from shoal.decompositions.demand import is_batched, serviceable
-from shoal.decompositions.euler import euler_decomposition
-from shoal.decompositions.greedy import greedy_decomposition
-from shoal.decompositions.lp import lp_decomposition
-from shoal.decompositions.random import random_decomposition
+from shoal.decompositions import (
+    METHODS,
+    Decomposition,
+    is_batched,
+    random_decomposition,
+    serviceable,
+)
 from shoal.elimination import batch_ends, best_arms, default_batches, eliminate
 from shoal.errors import DemandError, ShoalError, UnknownNameError
 from shoal.estimators import Elicitor, LeaveOneOut, Pooled
@@ -35,38 +35,7 @@ from shoal.policies.base import Choice, Policy
 Active = NDArray[np.bool_]
 
 
-def _greedy(active: Active, demand: int, least: int, rng: np.random.Generator) -> Decomposition:
-    return greedy_decomposition(active, demand, min_crowd=least, rng=rng)
-
-
-def _random(active: Active, demand: int, least: int, rng: np.random.Generator) -> Decomposition:
-    # Never more assignments than the greedy decomposition is sure to manage with.
-    most = active.shape[1] * demand
-    return random_decomposition(active, demand, min_crowd=least, rng=rng, limit=most, partial=True)
-
-
-def _lp(active: Active, demand: int, least: int, rng: np.random.Generator) -> Decomposition:
-    try:
-        return lp_decomposition(active, demand, min_crowd=least)
-    except DemandError:  # some arm's mean load is too small to be open all the time
-        return _blocks(active, demand, least, rng)
-
-
-def _blocks(active: Active, demand: int, least: int, rng: np.random.Generator) -> Decomposition:
-    return blocks_decomposition(active, demand, min_crowd=least)
-
-
-def _euler(active: Active, demand: int, least: int, rng: np.random.Generator) -> Decomposition:
-    return euler_decomposition(active, demand, min_crowd=least)
-
-
-DECOMPOSITIONS = {
-    "greedy": _greedy,
-    "random": _random,
-    "lp": _lp,
-    "blocks": _blocks,
-    "euler": _euler,
-}
+DECOMPOSITIONS = ("greedy", "random", "lp", "blocks", "euler")
 ELICITORS = ("leave-one-out", "pooled")
 
 
@@ -131,7 +100,7 @@ class BatchedElimination(Policy):
         samples = max(1, int(horizon / (ratio * self._samples.rounds_per_sample)))
         ends = batch_ends(samples, n_batches, grid=grid)
         self._demands = np.diff(ends, prepend=0)[:-1]  # the last batch asks for nothing
-        self._decompose = DECOMPOSITIONS[decomposition]
+        self._decomposition = decomposition
         self._gamma = positive_number("gamma", gamma)
         self._pairwise = pooled
         self._robust = robust
@@ -181,7 +150,7 @@ class BatchedElimination(Policy):
         full = self._samples.min_crowd
         crowds = wanted.sum(axis=0)
         least = full if (crowds[crowds > 0] >= full).all() else least
-        part = self._decompose(wanted[served], demand, least, self.rng)
+        part = _decompose(self._decomposition, wanted[served], demand, least, self.rng)
         assignments = np.empty((len(part.repeats), len(active)), np.int32)
         assignments[:, served] = part.assignments
         assignments[:, ~served] = self._random_active(active[~served], len(part.repeats))
@@ -193,3 +162,21 @@ class BatchedElimination(Policy):
         passed = np.cumsum(active, axis=1) <= ranks[:, :, None]
         arms: IntArray = passed.sum(axis=2, dtype=np.int32)
         return arms
+
+
+def _decompose(
+    name: str, active: Active, demand: int, least: int, rng: np.random.Generator
+) -> Decomposition:
+    if name == "random":
+        # Never more assignments than the greedy decomposition is sure to manage with.
+        most = active.shape[1] * demand
+        return random_decomposition(
+            active, demand, min_crowd=least, rng=rng, limit=most, partial=True
+        )
+    try:
+        return METHODS[name](active, demand, min_crowd=least, rng=rng)
+    except DemandError:
+        if name != "lp":
+            raise
+        # Some arm's mean load is too small to be open all the time.
+        return METHODS["blocks"](active, demand, min_crowd=least, rng=rng)
