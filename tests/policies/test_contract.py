@@ -29,6 +29,7 @@ class Hasty(Policy):
     def __init__(self, problem: Problem, *, rng: np.random.Generator, fault: str) -> None:
         super().__init__(problem, rng=rng)
         self.fault = fault
+        self.takes_merged = fault == "merged"
         self.kept: Any = object() if fault == "state" else 0
         self.forgotten = 0
         self.entropy = np.random.default_rng() if fault == "seed" else rng
@@ -37,6 +38,8 @@ class Hasty(Policy):
         arms = self.entropy.integers(self.problem.n_arms, size=self.problem.n_users)
         if self.fault == "memory":
             arms[:] = self.forgotten % self.problem.n_arms
+        if self.fault == "merged":
+            return arms * 0, np.arange(len(arms)) // self.problem.min_group_size, 1
         return arms, ungrouped(self.problem), 3
 
     def ask(self) -> Plan:
@@ -54,6 +57,10 @@ class Hasty(Policy):
 
     def _learn(self, plan: Plan, feedback: Feedback) -> None:
         self.forgotten += 1
+        if self.fault == "merged":  # takes them, but reckons with the groups that it asked for
+            assert self._pending
+            assert len(feedback.totals) == self._pending.n_groups
+            assert np.array_equal(plan.groups, self._pending.groups)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +72,7 @@ class Hasty(Policy):
         ("seed", "repeats_itself_under_a_seed"),
         ("state", "continues_from_its_state"),
         ("memory", "continues_from_its_state"),
+        ("merged", "learns_from_merged_groups"),
     ],
 )
 def test_the_contract_finds_a_broken_policy(fault: str, check: str) -> None:

@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 
 from shoal.errors import ShoalError
 from shoal.model import Feedback, Plan, Problem
+from shoal.model.feedback import merge_plan
+from shoal.model.merging import merge_short
 from shoal.policies.base import Policy
 
 Maker = Callable[..., Policy]
@@ -41,12 +43,24 @@ EDGES = {
 
 
 class Arena:
-    """A small Bernoulli world that releases totals over at least ``min_group_size`` reporters."""
+    """A small Bernoulli world that releases totals over at least ``min_group_size`` reporters.
 
-    def __init__(self, problem: Problem, *, seed: int = 0, participation: float = 1.0) -> None:
+    Where it is ``merging``, groups of a single round that are short are merged, as they are in a
+    campaign; otherwise they are withheld.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        seed: int = 0,
+        participation: float = 1.0,
+        merging: bool = False,
+    ) -> None:
         self.rng = np.random.default_rng([seed, 1])
         self.means = np.random.default_rng([seed, 0]).random((problem.n_users, problem.n_arms))
         self.participation = participation
+        self.merging = merging
 
     def play(self, plan: Plan) -> Feedback:
         """Play every round of ``plan``, one by one."""
@@ -58,13 +72,27 @@ class Arena:
         for _ in range(plan.repeats if len(users) else 0):
             rewards = self.rng.random(len(users)) < self.means[users, plan.arms[users]]
             reports = self.rng.random(len(users)) < self.participation
+            if self.merging and plan.repeats == 1:
+                plan = _merged(plan, users[reports])
+                groups = plan.groups[users]
+                totals, released = totals[: plan.n_groups], released[: plan.n_groups]
             n_reports = np.bincount(groups, weights=reports, minlength=plan.n_groups)
             open_groups = n_reports >= plan.problem.min_group_size
             counted = reports & open_groups[groups]
             totals += np.bincount(groups, weights=rewards * counted, minlength=plan.n_groups)
             released += open_groups
             reported[users] += counted
-        return Feedback(totals, released, reported)
+        return Feedback(totals, released, reported, plan)
+
+
+def _merged(plan: Plan, reporters: NDArray[np.int64]) -> Plan:
+    """Return the plan with its short groups merged, where these users report."""
+    problem = plan.problem
+    users = np.flatnonzero(plan.groups >= 0)
+    crowds = np.full(plan.n_groups, -1)
+    crowds[plan.groups[users]] = users // problem.shard_size * problem.n_arms + plan.arms[users]
+    counts = np.bincount(plan.groups[reporters], minlength=plan.n_groups)
+    return merge_plan(plan, merge_short(counts, crowds, problem.min_group_size))
 
 
 def keeps_groups_large_enough(make: Maker, *, anonymous: bool = True) -> None:
@@ -165,6 +193,18 @@ def lives_with_withheld_groups(make: Maker, *, anonymous: bool = True) -> None:
         assert played == problem.horizon, f"played {played} rounds with {participation=}"
 
 
+def learns_from_merged_groups(make: Maker, *, anonymous: bool = True) -> None:
+    """Groups of a round may be merged; a policy that does not take them is told nothing of them."""
+    problem = _fit(TYPICAL, anonymous)
+    first, again = (
+        _play(_new(make, problem), Arena(problem, participation=0.5, merging=True))
+        for _ in range(2)
+    )
+    played = sum(int(repeats[0]) for _, _, repeats in first)
+    assert played == problem.horizon, f"played {played} rounds with merged groups"
+    assert _equal(first, again), "same seed, other plans with merged groups"
+
+
 CHECKS: tuple[Callable[..., None], ...] = (
     keeps_groups_large_enough,
     keeps_to_the_horizon,
@@ -174,6 +214,7 @@ CHECKS: tuple[Callable[..., None], ...] = (
     continues_from_its_state,
     works_at_the_edges,
     lives_with_withheld_groups,
+    learns_from_merged_groups,
 )
 
 
