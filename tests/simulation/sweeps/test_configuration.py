@@ -57,6 +57,13 @@ def test_large_populations_are_played_in_smaller_blocks() -> None:
     assert [c.cell.n_runs for c in cells] == [2, 2, 1]
 
 
+def test_bad_options_are_told_however_many_the_users_are(tmp_path: Path) -> None:
+    many = WHOLE.replace(" 20,", " 200_000,").replace(" 40,", " 400_000,")
+    read(tmp_path, many)
+    with pytest.raises(InvalidInputError, match=r"gamma in line 14 of .* must be a positive"):
+        read(tmp_path, many.replace("[4, 8]", "-1"))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

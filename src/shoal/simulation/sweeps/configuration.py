@@ -200,9 +200,9 @@ def _options(file: Toml, policies: tuple[str, ...]) -> dict[str, dict[str, tuple
 
 def _try_options(file: Toml, read: Configuration) -> None:
     """Make each policy once with each of its options, so that a bad value is told now."""
-    if read.users[0] > MOST_USERS_TO_TRY:
-        return
-    problem = Problem(read.users[0], read.arms[0], read.min_group_size[0], read.horizon[0])
+    least = read.min_group_size[0]
+    users = min(read.users[0], max(MOST_USERS_TO_TRY, least + 1))  # an option knows no size
+    problem = Problem(users, read.arms[0], least, read.horizon[0])
     for policy in read.options:
         for point in read.points(policy):
             try:
