@@ -1,4 +1,4 @@
-"""Block decomposition (Section 3.4.2, Lemma 5): arms in blocks that the clusters can fill.
+"""Block decomposition (Section 3.4.2, Lemma 6): arms in blocks that the clusters can fill.
 
 Where C+1 ≤ U < K(C+1), blocks of at most U/(C+1) arms each, with ``min_crowd`` = C+1 and
 ``cluster_size`` = U. In a block's turn, a user plays only its active arms in the block, evenly,

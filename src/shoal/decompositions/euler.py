@@ -9,7 +9,7 @@ A rota of s users with the same s active arms, each one arm further than the one
 user on each arm in every slot. So whole rotas need no work but writing them down; only the users
 left over, fewer than s of each type, are spread by Euler tours.
 
-Where some mean loads are smaller, the arms are served in blocks (Lemma 5), and a block is open
+Where some mean loads are smaller, the arms are served in blocks (Lemma 6), and a block is open
 only for the share of the assignments that its hungriest user wants from it.
 """
 

@@ -1,6 +1,6 @@
 """Learners: one file a policy, each on the same problem and the same plans."""
 
-from shoal.policies.base import Policy
+from shoal.policies.base import ArmMeans, Policy
 from shoal.policies.registry import POLICIES, Entry, find_policy, make_policy
 
-__all__ = ["POLICIES", "Entry", "Policy", "find_policy", "make_policy"]
+__all__ = ["POLICIES", "ArmMeans", "Entry", "Policy", "find_policy", "make_policy"]
