@@ -81,9 +81,14 @@ def _points() -> pl.DataFrame:
 
 def _rows(points: pl.DataFrame) -> list[tuple[object, ...]]:
     return [
-        (str(name), value, *(f"{part.filter(policy=p)['mean'].item():,.0f}" for p in POLICIES))
+        (str(name), value, *(_interval(part.filter(policy=policy)) for policy in POLICIES))
         for (name, value), part in points.group_by("quantity", "value", maintain_order=True)
     ]
+
+
+def _interval(one: pl.DataFrame) -> str:
+    mean, high = one["mean"].item(), one["high"].item()
+    return f"{mean:,.0f} ± {high - mean:,.0f}"
 
 
 def _estimates() -> dict[int, tuple[float, float]]:
