@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from scipy import stats
 
 from benchmarks.regret import SEED, Means, Row, interval
 from benchmarks.report import page, table
@@ -21,6 +20,7 @@ from shoal.model.merging import merge_short
 from shoal.policies import make_policy
 from shoal.policies.population import Population
 from shoal.simulation import simulate
+from shoal.simulation.costs import of_mean, of_ratio
 
 
 def uniform_200(rng: np.random.Generator) -> Means:
@@ -89,9 +89,8 @@ def main() -> None:
 
 def _ratio(some: Means, full: Means) -> str:
     """Return the ratio of two sums over the same instances, with its 95 % interval."""
-    ratio = some.mean() / full.mean()
-    half = stats.t.ppf(0.975, len(full) - 1) * stats.sem(some - ratio * full) / full.mean()
-    return f"{ratio:.2f} ± {half:.2f}"
+    found = of_ratio(some, full)
+    return f"{found.mean:.2f} ± {found.half:.2f}"
 
 
 def _most_totals(least: int, share: float) -> str:
@@ -140,10 +139,9 @@ def _populations() -> str:
                                     for run, world in enumerate(worlds)])
                   for policy in row.policies}  # fmt: skip
         for policy, found in shares.items():
-            last = found[:, -1]
-            half = stats.t.ppf(0.975, len(last) - 1) * stats.sem(last)
+            last = of_mean(found[:, -1])
             target = row.target if policy == "shoal" else ""
-            rows.append((row.name, policy, f"{last.mean():.3f} ± {half:.3f}", target))
+            rows.append((row.name, policy, f"{last.mean:.3f} ± {last.half:.3f}", target))
         rounds = np.arange(1, row.horizon + 1)
         for name, curves in (
             ("all rounds up to it", {p: shares[p] for p in ("shoal", "best-arm")}),

@@ -8,11 +8,11 @@ from time import perf_counter
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy import stats
 
 from benchmarks.report import IMAGES, ROOT, page, table
 from shoal.figures import regret_figures, save
 from shoal.simulation import Comparison, compare
+from shoal.simulation.costs import of_mean
 
 SHORT = {
     "ucb": "ucb",
@@ -101,13 +101,13 @@ def _findings(result: Comparison) -> list[tuple[str, str, str, str]]:
                 "yes" if 8 <= ratio <= 12 else "roughly" if 5 <= ratio <= 20 else "no",
             )
         )
-        low, high = _difference(totals["random"], totals["lp"])
+        gap = of_mean(totals["random"] - totals["lp"])
         apart = abs(means["random"] - means["lp"]) / means["lp"]
         rows.append(
             (
                 "random and LP about equal",
                 instance,
-                f"{apart:.0%} apart; difference {low:,.0f} to {high:,.0f}",
+                f"{apart:.0%} apart; difference {gap.low:,.0f} to {gap.high:,.0f}",
                 "yes" if apart < 0.15 else "no",
             )
         )
@@ -123,18 +123,11 @@ def _findings(result: Comparison) -> list[tuple[str, str, str, str]]:
 def _order(
     worse: str, better: str, instance: str, totals: dict[str, NDArray[np.float64]]
 ) -> tuple[str, str, str, str]:
-    low, high = _difference(totals[worse], totals[better])
-    verdict = "yes" if low > 0 else "no" if high < 0 else "undecided"
+    gap = of_mean(totals[worse] - totals[better])
+    verdict = "yes" if gap.low > 0 else "no" if gap.high < 0 else "undecided"
     return (
         f"{SHORT[worse]} worse than {SHORT[better]}",
         instance,
-        f"difference {low:,.0f} to {high:,.0f}",
+        f"difference {gap.low:,.0f} to {gap.high:,.0f}",
         verdict,
     )
-
-
-def _difference(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the 95 % interval of the mean paired difference."""
-    gap = one - other
-    low, high = stats.t.interval(0.95, len(gap) - 1, gap.mean(), stats.sem(gap))
-    return float(low), float(high)

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from benchmarks.report import page, table
 from shoal.engines import LocalEngine, Tick
 from shoal.instances import linear, lower_bound, uniform
 from shoal.simulation import simulate
+from shoal.simulation.costs import of_mean
 
 SEED = 987_654_321
 Means = NDArray[np.float64]
@@ -170,5 +170,5 @@ TUNED: dict[tuple[str, str], dict[str, Any]] = {
 
 
 def interval(totals: Means) -> str:
-    half = stats.t.ppf(0.975, len(totals) - 1) * stats.sem(totals)
-    return f"{totals.mean():,.0f} ± {half:,.0f}"
+    found = of_mean(totals)
+    return f"{found.mean:,.0f} ± {found.half:,.0f}"
