@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from shoal.figures.report import Section
 
 MOST_FIGURES = 24
-SETTING = ("instance", "n_users", "n_arms", "min_group_size", "horizon", "rewards", "participation")
 
 
 @click.command(name="report")
@@ -96,7 +95,7 @@ def _comparison(folder: Path) -> tuple[str, list[Section], dict[str, object]]:
 def _sweep(folder: Path) -> tuple[str, list[Section]]:
     from shoal.figures.regret import regret_figure
     from shoal.figures.report import Section, Table
-    from shoal.figures.sweep import NUMBERS, parts, settings_figures, varied, with_labels
+    from shoal.figures.sweep import SETTING, parts, settings_figures, varied, with_labels
     from shoal.simulation.sweeps import read_sweep, status
     from shoal.simulation.sweeps.results import curves, summarise
 
@@ -111,7 +110,7 @@ def _sweep(folder: Path) -> tuple[str, list[Section]]:
     ]
     state = status(folder)
     fixed = {name: summary[name][0] for name in SETTING if name not in names}
-    told = ", ".join(f"{NUMBERS.get(name, name)} {value}" for name, value in fixed.items())
+    told = ", ".join(f"{SETTING[name]} {value}" for name, value in fixed.items())
     sections = [
         Section(
             "What was varied",
@@ -125,7 +124,7 @@ def _sweep(folder: Path) -> tuple[str, list[Section]]:
             table=Table(
                 [
                     "policy",
-                    *(NUMBERS.get(name, name) for name in names),
+                    *(SETTING[name] for name in names),
                     "runs",
                     "regret",
                     "± 95 %",
