@@ -59,8 +59,7 @@ class Hasty(Policy):
         self.forgotten += 1
         if self.fault == "merged":  # takes them, but reckons with the groups that it asked for
             assert self._pending
-            assert len(feedback.totals) == self._pending.n_groups
-            assert np.array_equal(plan.groups, self._pending.groups)
+            self.kept += int(self._pending.groups @ feedback.reported)
 
 
 @pytest.mark.parametrize(
