@@ -89,7 +89,7 @@ def test_a_lost_store_is_learnt_again_whoever_and_whatever_came_and_went(
 def test_a_plan_that_was_overtaken_is_made_anew_from_what_is_stored(
     sqlite_stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Someone leaves between the look at the seats and the plan: all is as if it had been before."""
+    """Someone leaves between the look at the seats and the plan: all is as if it were before."""
     states = []
     for overtaken in (True, False):
         stores = Stores(
