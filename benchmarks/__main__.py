@@ -9,6 +9,7 @@ ALL = (
     "paper",
     "regret",
     "conditions",
+    "populations",
     "growth",
     "scaling",
     "speed",
