@@ -129,8 +129,12 @@ def _run(
                 if index is not None:
                     yield index, value
     finally:
-        for worker in workers:
-            worker.end()
+        while workers:
+            try:
+                workers[-1].end()
+                workers.pop()
+            except KeyboardInterrupt:  # a second one, while the first is obeyed
+                continue
 
 
 def _hear(worker: _Worker) -> tuple[str, Any]:

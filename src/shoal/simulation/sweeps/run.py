@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import Any
 
 from shoal.engines import Engine, LocalEngine, Tick
@@ -117,13 +119,33 @@ def _fill(
         for index, result in results:
             cell = missing[index]
             if isinstance(result, Run):
-                folder.write_cell(cell.name, cell_records(cell, result))
+                with _whole():
+                    folder.write_cell(cell.name, cell_records(cell, result))
                 done += 1
             else:
                 failed += 1
                 folder.write_failure(cell.name, {"reason": result.reason, "cell": cell.content})
             notes.finish(cell)
     return Outcome(len(cells), before, taken, done, failed)
+
+
+@contextmanager
+def _whole() -> Iterator[None]:
+    """Put Ctrl-C off until what is being written is written.
+
+    Polars obeys it and hands it on as well: the second one would hit the clean-up.
+    """
+    if current_thread() is not main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
 
 
 def play(named: NamedCell, tick: Tick) -> Run | Failure:
