@@ -23,6 +23,7 @@ import numpy as np
 from shoal.client import Client
 from shoal.simulation.audience import Audience
 
+TOKENS = ["SHOAL_OPERATOR_TOKEN", "SHOAL_APP_TOKEN", "SHOAL_ANALYST_TOKEN"]
 SECTIONS = ["world", "sport", "science", "culture", "business", "local"]
 
 
@@ -38,10 +39,14 @@ def tastes(n_users: int, rng: np.random.Generator) -> np.ndarray:
 def play(args: argparse.Namespace) -> None:
     """Run the campaign and print how the share of clicks grows."""
     rng = np.random.default_rng(args.seed)
+    tokens = [os.environ.get(name, "") for name in TOKENS]
+    if not all(tokens):
+        sys.exit(f"{', '.join(TOKENS)} must be the tokens that shoal serve printed; one is not set")
+    operator_token, app_token, analyst_token = tokens
     with (
-        Client(args.url, os.environ["SHOAL_OPERATOR_TOKEN"]) as operator,
-        Client(args.url, os.environ["SHOAL_APP_TOKEN"]) as app,
-        Client(args.url, os.environ["SHOAL_ANALYST_TOKEN"]) as analyst,
+        Client(args.url, operator_token) as operator,
+        Client(args.url, app_token) as app,
+        Client(args.url, analyst_token) as analyst,
     ):
         readers = Audience(tastes(args.users, rng), SECTIONS, operator=operator, app=app, rng=rng)
         readers.join(args.campaign, min_group_size=args.min_group_size, horizon=args.rounds)

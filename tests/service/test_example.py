@@ -35,3 +35,13 @@ def test_the_example_app_gets_past_the_best_single_arm_and_the_doctor_finds_noth
     checks = {found["check"]: found["fault"] for found in json.loads(doctor.stdout)}
     assert checks["campaign news: 50 rounds are anonymous, with no noise"] == ""
     assert set(checks.values()) == {""}
+
+
+def test_the_example_app_without_tokens_says_which_it_needs() -> None:
+    mine = {name: value for name, value in os.environ.items() if not name.startswith("SHOAL_")}
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLE)], env=mine, capture_output=True, text=True, timeout=240,
+        check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("SHOAL_OPERATOR_TOKEN, SHOAL_APP_TOKEN, SHOAL_ANALYST_TOKEN must")
