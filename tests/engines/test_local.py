@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from shoal.engines import LocalEngine, Tick
+from shoal.engines.local import _Worker
 from shoal.errors import InvalidInputError, LostTaskError, ShoalError, UnknownNameError
 
 ROOT = Path(__file__).parents[2]
@@ -157,3 +158,19 @@ def unknown(task: int, tick: Tick) -> int:
 def test_an_unknown_name_in_a_worker_keeps_its_suggestion() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'ucb'"):
         list(LocalEngine(n_workers=2).run(unknown, [1, 2]))
+
+
+def test_a_second_interrupt_does_not_keep_workers_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended, interrupts, end = list[object](), [KeyboardInterrupt()], _Worker.end
+
+    def hit(worker: _Worker) -> None:
+        if interrupts:
+            raise interrupts.pop()
+        end(worker)
+        ended.append(worker)
+
+    monkeypatch.setattr(_Worker, "end", hit)
+    results = LocalEngine(n_workers=2).run(square, [1, 2, 3, 4])
+    next(results)
+    results.close()
+    assert len(ended) == 2

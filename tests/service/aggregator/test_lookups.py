@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from tests.service.helpers import even, report, start, users
 
 from shoal.service.aggregator import Aggregator
+from shoal.service.aggregator.plans import Plans
 
 
 def test_look_ups_and_reports_do_not_wait_for_a_change_that_is_being_stored(
@@ -30,3 +32,16 @@ def test_a_round_is_at_hand_once_its_plan_and_the_roster_have_been_read(
     assert again.at_hand("news", 1) == again.at_hand("news", None) == 1
     assert again.at_hand("news", 2) is None
     again._intake.close()
+
+
+def test_few_plans_are_kept_where_they_are_large_and_many_where_they_are_small(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("shoal.service.aggregator.plans.MOST_SEATS", 120)
+    small, large = Plans(), Plans()
+    for number in range(1, 13):
+        small.keep("news", number, (number, even(4, size=2)))
+        large.keep("news", number, (number, even(40, size=4)))
+    assert [small.find("news", number) is not None for number in range(1, 13)] == [True] * 12
+    kept = [number for number in range(1, 13) if large.find("news", number)]
+    assert kept == [5, 6, 7, 8, 9, 10, 11, 12]

@@ -145,3 +145,29 @@ def test_a_store_that_is_away_is_not_alive(tmp_path_factory: pytest.TempPathFact
     with pytest.raises(OperationalError), away.read():
         pass
     away.close()
+
+
+def test_a_connection_that_was_lost_at_rest_is_not_used(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shoal.service.store.database.REST_SECONDS", 0.0)
+    found = Database(as_user(postgres, "aggregator"))
+    with found.read() as connection:
+        mine = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
+    with psycopg.connect(postgres, autocommit=True) as other:
+        assert other.execute("SELECT pg_terminate_backend(%s, 10000)", (mine,)).fetchone() == (
+            True,
+        )
+    with found.read() as connection:
+        assert connection.execute(text("SELECT pg_backend_pid()")).scalar_one() != mine
+    found.close()
+
+
+def test_postgresql_is_durable_at_every_commit_whatever_its_settings(postgres: str) -> None:
+    url = as_user(postgres, "aggregator") + "&options=-csynchronous_commit%3Doff"
+    with psycopg.connect(url) as bare:
+        assert bare.execute("SHOW synchronous_commit").fetchone() == ("off",)
+    found = Database(url)
+    with found.read() as connection:
+        assert connection.execute(text("SHOW synchronous_commit")).scalar_one() == "on"
+    found.close()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from shoal.simulation import compare
 from shoal.simulation.sweeps import Configuration, Outcome, read_sweep, status, sweep
 from shoal.simulation.sweeps.folder import SweepFolder, write_whole
 from shoal.simulation.sweeps.results import summarise
+from shoal.simulation.sweeps.run import _whole
 
 SMALL = Configuration(
     policies=("elimination-lp", "random"),
@@ -245,3 +247,17 @@ def test_a_file_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Monkey
         write_whole(file, b"second")
     assert file.read_bytes() == b"first"
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_one_interrupt_while_a_cell_is_written_is_one_and_comes_after_it() -> None:
+    before, written = signal.getsignal(signal.SIGINT), list[str]()
+
+    def write() -> None:
+        with _whole():
+            signal.raise_signal(signal.SIGINT)
+            written.append("cell")
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
+    assert written == ["cell"]
+    assert signal.getsignal(signal.SIGINT) is before
