@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 from tests.service.conftest import Stores
 from tests.service.dashboard.visits import (
     ARMS,
@@ -158,6 +158,34 @@ def test_curves_move_by_themselves(browser: Browser, played: Live) -> None:
         assert len(set(heights)) == 1  # the first rounds' reward is one, also in older rounds
         played.client("operator").open_round(CAMPAIGN, shown + 2)
         expect(page.locator("#state")).to_contain_text(f"Round {shown + 2}: open since")
+
+
+def test_what_is_typed_before_the_script_has_come_is_checked_too(
+    browser: Browser, played: Live
+) -> None:
+    with visit(browser, played.url) as page:
+        log_in(page, played)
+        held: list[Route] = []
+        page.route(re.compile(r"/static/.*\.js"), lambda route: held.append(route))
+        page.goto("/new-campaign", wait_until="commit")
+        page.get_by_label("Name", exact=True).fill("a name")
+        while not held:  # the script is on its way
+            page.wait_for_timeout(10)
+        held[0].continue_()
+        expect(page.locator("#name-error")).to_contain_text("must be 1 to 64")
+        expect(page.locator("#seats-error")).to_be_empty()  # nobody has been there yet
+
+
+def test_a_refusal_stays_until_its_own_field_is_mended(browser: Browser, played: Live) -> None:
+    with visit(browser, played.url, noise=True) as page:  # the console tells the refusal
+        log_in(page, played)
+        page.goto("/new-campaign")
+        page.get_by_role("button", name="Make the campaign").click()
+        page.get_by_label("Name", exact=True).fill("reminders")
+        expect(page.locator("#name-error")).to_be_empty()
+        expect(page.locator("#seats-error")).not_to_be_empty()
+        page.get_by_label("Seats").fill("50")
+        expect(page.locator("#seats-error")).to_be_empty()
 
 
 def test_a_session_that_ends_takes_no_form_with_it(browser: Browser, played: Live) -> None:

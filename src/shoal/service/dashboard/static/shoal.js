@@ -10,9 +10,10 @@ const DRAFT = "draft"; // a campaign that was sent and is not made yet
 const holder = document.getElementById("data");
 const form = document.querySelector("form[data-check]");
 if (holder) watch(JSON.parse(holder.textContent));
-if (form) check(form);
-if (form) keep(form);
-else if (holder) sessionStorage.removeItem(DRAFT);
+if (form) {
+  keep(form);
+  check(form);
+} else if (holder) sessionStorage.removeItem(DRAFT);
 
 function watch(page) {
   const { specs, themes, lines } = page;
@@ -227,8 +228,14 @@ function say(text, action) {
 }
 
 function check(form) {
-  const touched = new Set();
+  const place = (input) => document.getElementById(`${input.name}-error`);
+  // People may have typed before this script came, or have been refused once.
+  const names = (test) => [...form.elements].filter(test).map((input) => input.name);
+  const typed = names((input) => "defaultValue" in input && input.value !== input.defaultValue);
+  const touched = new Set([...typed, ...names((input) => place(input)?.textContent)]);
   let timer = 0;
+  let asked = 0;
+  if (typed.length) ask();
   form.addEventListener("input", (event) => {
     touched.add(event.target.name);
     clearTimeout(timer);
@@ -236,16 +243,18 @@ function check(form) {
   });
 
   async function ask() {
+    const turn = ++asked;
     const body = new URLSearchParams(new FormData(form));
     const answer = await fetch(form.dataset.check, { method: "POST", body }).catch(() => null);
     if (!answer?.ok || answer.redirected) return; // sending the form says the same
     const errors = await answer.json();
+    if (turn !== asked) return; // a newer answer is on its way
     for (const input of form.elements) {
-      const place = document.getElementById(`${input.name}-error`);
-      if (!place || input.type === "checkbox") continue;
+      const said = place(input);
+      if (!said || input.type === "checkbox") continue;
       // What nobody has filled in yet may be filled in still.
       const error = touched.has(input.name) || input.value ? errors[input.name] ?? "" : "";
-      if (place.textContent !== error) place.textContent = error;
+      if (said.textContent !== error) said.textContent = error;
       if (error) input.setAttribute("aria-invalid", "true");
       else input.removeAttribute("aria-invalid");
     }
