@@ -1,10 +1,11 @@
 """A Gaussian posterior over all users' means on an arm, updated by every released total.
 
-Per arm the users' means have a joint normal prior: a common part and one of each user's own. A
-total over the reporters G is one linear observation 1_G'mu + noise: a rank-one (Kalman) update.
-Its noise is the sum of m(1-m) over G for rewards in [0, 1], times the ``misfit``, the ratio of
-squared surprises to what they should be, learnt on the way: so that rewards of any variance, of
-unit variance for example, are believed as much as they deserve.
+Per arm the users' means have a joint normal prior: a common part and one of each user's own, whose
+variance is learnt on the way (``spread``), unless means drift. A total over the reporters G is one
+linear observation 1_G'mu + noise: a rank-one (Kalman) update. Its noise is the sum of m(1-m) over
+G for rewards in [0, 1], times the ``misfit``, the ratio of squared surprises to what they should
+be, also learnt: so that rewards of any variance, of unit variance for example, are believed as
+much as they deserve.
 
 With drift, every variance grows from round to round, by little if changes are rare. So that a
 sudden change of everything is not learnt at that pace, the surprises of a shard are watched: the
@@ -23,15 +24,17 @@ from numba import njit
 from numpy.typing import NDArray
 
 from shoal.estimators.elicitor import FloatArray, IntArray
+from shoal.estimators.spread import learn_spread
 from shoal.model import Feedback, Plan, Problem, Stateful
 from shoal.model.feedback import Counts
 from shoal.model.numbers import not_negative
 
 PRIOR_MEAN = 0.5
-PRIOR_VARIANCE = 1 / 12  # of a uniform mean; each user's own, and again for what all share
+PRIOR_VARIANCE = 1 / 12  # of a uniform mean; of what all share, and at first of each user's own
 LEAST_VARIANCE = 1e-12
 LOG_2 = math.log(2)
 EDGE = 0.05  # a mean's distance from 0 and 1 below which the noise is not believed
+PACE = 1.3  # by which the rounds grow until it is learnt anew how much users differ
 TRUST = 20  # totals' worth of belief, before the first, that the noise model fits
 
 SURPRISE, EXPECTED, REPORTS, MEMBERS, ALARM = range(5)
@@ -61,7 +64,7 @@ class JointPosterior(Stateful):
         the prior's variance comes back at once where the totals say that everything has changed.
     """
 
-    changing = ("means", "covariances", "noise", "tallies")
+    changing = ("means", "covariances", "noise", "tallies", "own", "_rounds", "_due")
 
     def __init__(self, problem: Problem, *, drift: float = 0.0) -> None:
         self._problem = problem
@@ -75,6 +78,8 @@ class JointPosterior(Stateful):
         self.covariances: FloatArray = np.tile(covariance, (shards, arms, 1, 1))
         self.noise: FloatArray = np.full((shards, arms), least / 6)
         self.tallies: FloatArray = np.tile([trust, trust, least, least, 0.0], (shards, 1))
+        self.own: FloatArray = np.full((shards, arms), PRIOR_VARIANCE)  # each user's, a priori
+        self._rounds, self._due = 0, 1
 
     def belief(self) -> Belief:
         """Return the arrays themselves, of all shards."""
@@ -105,6 +110,11 @@ class JointPosterior(Stateful):
             self.belief(), plan.arms, plan.groups, feedback.totals, feedback.released,
             feedback.reported, self._problem.min_group_size, self._drift,
         )  # fmt: skip
+        self._rounds += 1
+        if self._rounds >= self._due and self._drift == 0:
+            self._due = math.ceil(self._rounds * PACE)
+            for shard in zip(self.means, self.covariances, self.own, strict=True):
+                learn_spread(*shard, PRIOR_MEAN, PRIOR_VARIANCE)
 
 
 @njit(cache=True)
