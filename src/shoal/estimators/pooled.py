@@ -17,6 +17,7 @@ import numpy as np
 from numba import njit
 
 from shoal.estimators.elicitor import FOR_EVER, Elicitor, FloatArray, IntArray
+from shoal.estimators.threads import one_thread
 from shoal.model import Feedback, Plan, Problem
 from shoal.model.feedback import Counts
 
@@ -74,6 +75,7 @@ class Pooled(Elicitor):
         for shard in np.flatnonzero(self._left <= 0).tolist():
             self._next(shard)
 
+    @one_thread
     def estimates(self, shard: int) -> tuple[FloatArray, FloatArray]:
         """Solve each arm's least squares; a mean is worth 1 / its variance samples."""
         size, n_arms = self._problem.shard_size, self._problem.n_arms

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from shoal.estimators.elicitor import FloatArray
 from shoal.estimators.factor_posterior import Prior, SmallFloats, infer, room
 from shoal.estimators.population import PopulationBelief, beta_spread
+from shoal.estimators.threads import one_thread
 
 MOST_USERS = 5000  # more would tell the prior little and take long
 MOST_TERMS = 50_000_000  # of the information's sums; beyond, only some users are summed
@@ -38,6 +39,7 @@ RIDGE = 1e-6  # keeps the scaled information invertible
 UNIFORM = 1 / 3  # of b(1 - b): the variance of uniform means, the most that tastes may give an arm
 
 
+@one_thread
 def learn_prior(belief: PopulationBelief, users: NDArray[np.int64]) -> None:
     """Learn ``factors`` and ``hidden`` from the evidence of ``users``."""
     n_arms = len(belief.means)

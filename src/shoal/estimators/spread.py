@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.estimators.elicitor import FloatArray
+from shoal.estimators.threads import one_thread
 
 RATIOS = 2.0 ** -np.arange(13)
 EDGE = 0.01  # an arm's distance from 0 and 1 below which its mean is not believed
@@ -37,6 +38,7 @@ class Told(NamedTuple):
     values: FloatArray  # (n_users,) precisions times what the means were told to be
 
 
+@one_thread
 def learn_spread(
     means: FloatArray, covariances: FloatArray, own: FloatArray, centre: float, common: float
 ) -> None:

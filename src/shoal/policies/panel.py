@@ -17,6 +17,7 @@ import numpy as np
 from shoal.estimators.elicitor import FloatArray
 from shoal.estimators.population import PopulationBelief
 from shoal.estimators.shared_prior import EDGE
+from shoal.estimators.threads import one_thread
 
 LARGEST = 0.5
 DRAWS = 400  # normal vectors, and their opposites, behind an expected maximum
@@ -24,6 +25,7 @@ GUESSES = 6  # signs of the hidden factor over which its worth is averaged
 SHARE = 1 / 3  # of the rounds left, spread over all arms, is the evidence reckoned with
 
 
+@one_thread
 def panel_share(
     belief: PopulationBelief,
     min_group_size: int,
