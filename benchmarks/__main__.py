@@ -8,6 +8,7 @@ from importlib import import_module
 ALL = (
     "paper",
     "regret",
+    "survey",
     "conditions",
     "populations",
     "growth",

@@ -44,6 +44,7 @@ def decide(
     allowed: NDArray[np.bool_],
     turns: SmallFloats,
     panel: float,
+    sent: IntArray,
     noise: FloatArray,
     left: float,
     phase: int,
@@ -59,6 +60,8 @@ def decide(
     ----------
     turns, panel
         Users whose number in [0, 1) is below ``panel`` play a random arm, each round anew.
+    sent
+        The arm that a user must play, -1 for those who may choose, (n_users,); or nothing.
     noise
         By how much a total is noisier than one reward's b(1 - b), (n_arms,).
     phase, every
@@ -76,21 +79,78 @@ def decide(
         if n_able == 0:
             arms[user] = -1
             continue
-        explores = turns[user] < panel
+        told = sent[user] if len(sent) else -1
+        explores = told >= 0 or turns[user] < panel
         old = arms[user]
         if not (explores or old < 0 or (user + phase) % every == 0 or not able[old]):
             continue
         infer(prior, precision[user], value[user], posterior)
-        if explores:
+        if told >= 0:
+            chosen = told
+        elif explores:
             chosen = _pick(able, draw(seed, user, n_able))
         else:
             chosen = _look_ahead(prior, posterior, able, noise, left, covariance)
-        arms[user] = chosen
-        predicted[user] = posterior.means[chosen]
-        variance = posterior.own[chosen]
-        for a in range(posterior.loads.shape[1]):
-            variance += posterior.loads[chosen, a] ** 2
-        variances[user] = variance
+        _settle(user, chosen, posterior, arms, predicted, variances)
+
+
+@njit(cache=True)
+def never_unseen(
+    prior: Prior,
+    precision: SmallFloats,
+    value: SmallFloats,
+    allowed: NDArray[np.bool_],
+    min_group_size: int,
+    arms: IntArray,
+    predicted: SmallFloats,
+    variances: SmallFloats,
+) -> None:
+    """Send explorers in crowds that are too small for a group back to their favourites."""
+    n_arms = len(prior.means)
+    crowds = np.zeros(n_arms + 1, np.int64)  # the last is of those who play nothing
+    for arm in arms:
+        crowds[arm] += 1
+    if crowds[:-1].min() >= min_group_size:
+        return
+    posterior = room(n_arms, prior.factors.shape[1])
+    for user in range(len(arms)):
+        arm = arms[user]
+        if arm < 0 or crowds[arm] >= min_group_size:
+            continue
+        infer(prior, precision[user], value[user], posterior)
+        favourite = _favourite(posterior, allowed[user])
+        if favourite != arm:
+            crowds[arm] -= 1
+            crowds[favourite] += 1
+            _settle(user, favourite, posterior, arms, predicted, variances)
+
+
+@njit(cache=True)
+def _settle(
+    user: int,
+    arm: int,
+    posterior: Posterior,
+    arms: IntArray,
+    predicted: SmallFloats,
+    variances: SmallFloats,
+) -> None:
+    """Let the user play ``arm``, and note what is believed of it."""
+    arms[user] = arm
+    predicted[user] = posterior.means[arm]
+    variance = posterior.own[arm]
+    for a in range(posterior.loads.shape[1]):
+        variance += posterior.loads[arm, a] ** 2
+    variances[user] = variance
+
+
+@njit(cache=True)
+def _favourite(posterior: Posterior, able: NDArray[np.bool_]) -> int:
+    """Return the arm of the highest mean among those that the user may play."""
+    favourite = -1
+    for arm in range(len(able)):
+        if able[arm] and (favourite < 0 or posterior.means[arm] > posterior.means[favourite]):
+            favourite = arm
+    return favourite
 
 
 @njit(cache=True)
@@ -117,10 +177,8 @@ def _look_ahead(
     """Return the arm of the most valuable block; ``covariance`` is room to reckon in."""
     means, loads, own = posterior.means, posterior.loads, posterior.own
     n_arms, rank = loads.shape
-    favourite = -1
+    favourite = _favourite(posterior, able)
     for arm in range(n_arms):
-        if able[arm] and (favourite < 0 or means[arm] > means[favourite]):
-            favourite = arm
         for other in range(arm + 1):
             shared = 0.0
             for a in range(rank):

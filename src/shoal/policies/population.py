@@ -3,8 +3,10 @@
 Each user's posterior combines its own evidence with a prior learnt from everyone's
 (``estimators.population`` and ``estimators.shared_prior``). Users play the arm of the best block
 lookahead (``lookahead``), a panel explores for all as long as that pays (``panel``), and each
-arm's crowd is cut into random groups (``crowds``). A round costs O(n_users), whatever happened
-before; a user is about a hundred bytes at ten arms.
+arm's crowd is cut into random groups (``crowds``). Nobody explores where no group forms. Of an arm
+that is not known at all, no lookahead tells much: users drawn by lot try it, as many as make a
+group at least, in the first round or whenever the arm is new. A round costs O(n_users), whatever
+happened before; a user is about a hundred bytes at ten arms.
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ from shoal.model import Feedback, Plan, Problem, State, Stateful
 from shoal.model.feedback import Counts
 from shoal.model.numbers import not_negative
 from shoal.policies.base import HALF_95, ArmMeans, Choice, Policy, checked_eligible
-from shoal.policies.crowds import cut_crowds, group_size
+from shoal.policies.crowds import cut_crowds, group_size, safe_size
 from shoal.policies.information import lesson_life
-from shoal.policies.lookahead import decide
+from shoal.policies.lookahead import decide, never_unseen
 from shoal.policies.panel import panel_share
 
 LEAST_LEFT = 100  # and as many as were played: rounds to come where the horizon is not known
@@ -32,6 +34,8 @@ REFRESH = 1.15  # the prior is learnt anew whenever the rounds have grown by thi
 LARGEST = 3  # times the least size: beyond, merging does as well
 HEARD = 0.2  # weight of one round's reports in the share of members who report
 EVERYONE = 2.0  # a panel of all users
+ATTEMPTS = 3  # rounds in which an arm is tried before it is given up: too few may report
+NOBODY = np.empty(0, np.int32)
 
 
 class Population(Policy):
@@ -125,11 +129,12 @@ class Shard(Stateful):
 
     ``turns`` are fixed random numbers in [0, 1): the panel is those below its share, so that
     smaller panels are part of larger ones. ``share`` is that of group members who report.
+    ``attempts`` are left to hear of each arm, none once there was a total.
     """
 
     changing = (
         "belief", "allowed", "turns", "arms", "predicted", "variances", "panel", "share",
-        "next_refresh",
+        "attempts", "next_refresh",
     )  # fmt: skip
 
     def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
@@ -143,6 +148,7 @@ class Shard(Stateful):
         self.variances: SmallFloats = np.zeros(n_users, np.float32)
         self.panel = EVERYONE
         self.share = 1.0
+        self.attempts = np.full(n_arms, ATTEMPTS)
         self.next_refresh = 1
 
     def choose(
@@ -152,16 +158,37 @@ class Shard(Stateful):
         belief = self.belief
         n_arms = len(belief.means)
         deciding, dealing = rng.integers(2**64, size=2, dtype=np.uint64)
-        n_present = np.count_nonzero(self.allowed.any(axis=1))
+        n_present = int(self.allowed.any(axis=1).sum())
         seen = self.panel * n_present >= self.least * n_arms  # too few panellists are never seen
         decide(
             belief.prior(), belief.precision, belief.value, self.allowed, self.turns,
-            self.panel if seen or rounds == 0 else 0.0, belief.misfit * self.least, left, rounds,
-            int(max(1, min(RAREST, rounds // OFTENER, left // OFTENER))), deciding,
+            self.panel if seen else 0.0, self._send(n_present, rng), belief.misfit * self.least,
+            left, rounds, int(max(1, min(RAREST, rounds // OFTENER, left // OFTENER))), deciding,
+            self.arms, self.predicted, self.variances,
+        )  # fmt: skip
+        never_unseen(
+            belief.prior(), belief.precision, belief.value, self.allowed, self.least,
             self.arms, self.predicted, self.variances,
         )  # fmt: skip
         size = group_size(self.least, self.share, LARGEST * self.least)
         return cut_crowds(self.arms, n_arms, self.least, size, dealing, first, groups)
+
+    def _send(self, n_present: int, rng: np.random.Generator) -> IntArray:
+        """Return the arm that each user has to try, -1 for none; an arm gets its share of users."""
+        enough = safe_size(self.least, self.share, LARGEST * self.least)
+        untried = np.flatnonzero(self.attempts)
+        untried = untried[self.allowed[:, untried].sum(axis=0) >= enough]
+        if not len(untried):
+            return NOBODY
+        size = max(enough, n_present // len(self.attempts))
+        order = rng.permutation(len(self.arms))
+        sent = np.full(len(order), -1, np.int32)
+        for arm in rng.permutation(untried):
+            able = order[(sent[order] < 0) & self.allowed[order, arm]]
+            if len(able) >= enough:
+                sent[able[:size]] = arm
+                self.attempts[arm] -= 1
+        return sent
 
     def learn(
         self, groups: IntArray, totals: NDArray[np.float64], released: Counts, reported: Counts
@@ -169,7 +196,10 @@ class Shard(Stateful):
         """Take in a round's totals, of groups numbered from 0."""
         absorb(self.belief, self.arms, groups, totals, reported, self.predicted, self.variances)
         inside = groups >= 0
-        withheld = np.count_nonzero(~released.astype(np.bool_)[groups[inside]])
+        heard = released.astype(np.bool_)[groups[inside]]
+        if self.attempts.any():
+            self.attempts[self.arms[inside][heard]] = 0
+        withheld = np.count_nonzero(~heard)
         members = np.count_nonzero(inside)
         if members:
             # Who is withheld reported less than enough: how many did is not told.
