@@ -77,7 +77,8 @@ def test_a_lost_store_is_learnt_again_whoever_and_whatever_came_and_went(
             if number == 5:  # forget everything but the store
                 live.learner = Learner(live.learner.database, live.learner._client)
         assert "c" not in played[1] | played[2]
-        assert set().union(*(played[number] for number in range(6, 10))) == {"a", "c"}
+        later = set().union(*(played[number] for number in range(6, 10)))
+        assert {"c"} <= later <= {"a", "c"}  # the new arm, which all like best; not the retired one
         before = sha256(live.learner.runs["news"].policy_state()).hexdigest()
         live.learner.database.close()
         Path(sqlite_stores.learner.removeprefix("sqlite:///")).unlink()
