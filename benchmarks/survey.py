@@ -101,7 +101,8 @@ def main() -> None:
         "python -m benchmarks survey",
         f"Of each kind of means, {DRAWS} instances: {USERS[0]} to {USERS[1]:,} users, 2 to 15 "
         f"arms, C from 1 to half of the users or {LARGEST_GROUP}, {HORIZONS[0]} to "
-        f"{HORIZONS[1]:,} rounds; all drawn, evenly on a logarithmic scale but for the arms. One "
+        f"{HORIZONS[1]:,} rounds but at most {MOST:,} user-rounds; all drawn, evenly on a "
+        "logarithmic scale but for the arms. One "
         "run each. The mean over instances of the regret as a share of random play's; `best-arm` "
         "is told which single arm is best for all. No policy has an option set.",
         table(["means", *(f"`{p}`" for p in POLICIES), "`shoal` is best", "at worst"], lines),

@@ -11,7 +11,6 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from shoal.environments import make_environment
 from shoal.errors import InvalidInputError
 from shoal.estimators.elicitor import FloatArray, IntArray
 from shoal.estimators.factor_posterior import Prior
@@ -21,9 +20,9 @@ from shoal.model import Problem
 from shoal.model.merging import merge_short
 from shoal.policies.contract import CHECKS, Arena
 from shoal.policies.crowds import cut_crowds, draw, group_size
-from shoal.policies.lookahead import BLOCKS, ENOUGH, decide, never_unseen
+from shoal.policies.lookahead import BLOCKS, ENOUGH, decide
 from shoal.policies.panel import expected_best, panel_share
-from shoal.policies.population import ATTEMPTS, NOBODY, Population
+from shoal.policies.population import NOBODY, Population
 from shoal.simulation import simulate
 
 SEED = np.uint64(2**63 + 12345)
@@ -72,71 +71,6 @@ def test_users_who_are_all_alike_share_their_best_arm() -> None:
     # 0.01 to 0.03 over five draws.
     means = np.tile(uniform(1, 6, rng=np.random.default_rng(0)), (600, 1))
     assert share(means, 10, 300) < 0.06
-
-
-def test_every_arm_is_heard_of_where_there_are_fewer_users_than_groups_of_all_arms() -> None:
-    # 15 groups of 32 are more than 346 users: a third of the arms had never been tried.
-    problem = Problem(n_users=346, n_arms=15, min_group_size=32, horizon=500)
-    policy, arena = Population(problem, rng=np.random.default_rng(0)), Arena(problem)
-    seen: set[int] = set()
-    for _ in range(3):
-        plan = policy.ask()
-        seen |= set(plan.arms[plan.groups >= 0].tolist())
-        policy.tell(arena.play(plan))
-    assert seen == set(range(15))
-    means = np.tile(uniform(1, 15, rng=np.random.default_rng(0)), (346, 1))
-    assert share(means, 32, 500) < 0.1  # 0.003 to 0.024 over five draws
-
-
-def test_an_arm_is_tried_once_it_may_be_played_and_not_for_ever() -> None:
-    problem = Problem(n_users=400, n_arms=3, min_group_size=20, horizon=500)
-    policy, arena = Population(problem, rng=np.random.default_rng(0)), Arena(problem)
-    allowed = np.ones((400, 3), np.bool_)
-    allowed[:, 2] = False
-    policy.allow(allowed)
-    for _ in range(5):
-        plan = policy.ask()
-        assert plan.arms.max() < 2
-        policy.tell(arena.play(plan))
-    allowed[:19, 2] = True  # too few to be seen
-    policy.allow(allowed)
-    policy.tell(arena.play(policy.ask()))
-    assert policy.state()["shards"][0]["attempts"].tolist() == [0, 0, ATTEMPTS]
-    policy.allow(np.ones((400, 3), np.bool_))
-    plan = policy.ask()
-    assert np.count_nonzero(plan.arms[plan.groups >= 0] == 2) == 400 // 3
-    policy.tell(arena.play(plan))
-    assert policy.state()["shards"][0]["attempts"].tolist() == [0, 0, 0]
-
-
-def test_an_arm_that_stays_unheard_is_given_up() -> None:
-    means = np.full((300, 3), 0.5)
-    problem = Problem(n_users=300, n_arms=3, min_group_size=30, horizon=500)
-    policy = Population(problem, rng=np.random.default_rng(0))
-    environment = make_environment(
-        "bernoulli", problem, means, rng=np.random.default_rng(0), participation=0.01
-    )
-    for _ in range(ATTEMPTS + 1):
-        policy.tell(environment.play(policy.ask()))
-    assert policy.state()["shards"][0]["attempts"].tolist() == [0, 0, 0]
-
-
-def test_nobody_explores_where_no_group_forms() -> None:
-    prior = Prior(np.array([0.5, 0.4, 0.3]), np.zeros((3, 0)), np.full(3, 0.01))
-    precision, value = np.zeros((12, 3), np.float32), np.zeros((12, 3), np.float32)
-    precision[11, 2], value[11, 2] = 1e4, 9e3  # likes the last arm
-    allowed = np.ones((12, 3), np.bool_)
-    allowed[10] = [False, True, False]
-    arms = np.array([0] * 6 + [1] * 2 + [2] * 2 + [1, 2], np.int32)
-    predicted, variances = np.zeros(12, np.float32), np.zeros(12, np.float32)
-    never_unseen(prior, precision, value, allowed, 4, arms, predicted, variances)
-    assert arms.tolist() == [0] * 10 + [1, 2]
-    np.testing.assert_allclose(predicted[6:10], 0.5)
-    np.testing.assert_allclose(variances[6:10], 0.01)
-    arms = np.array([0] * 4 + [1] * 4 + [2] * 4, np.int32)
-    allowed[:] = True
-    never_unseen(prior, precision, value, allowed, 4, arms, predicted, variances)
-    assert np.bincount(arms).tolist() == [4, 4, 4]
 
 
 def test_shards_learn_alone() -> None:

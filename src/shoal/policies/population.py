@@ -155,20 +155,20 @@ class Shard(Stateful):
         self, rounds: int, left: float, first: int, groups: IntArray, rng: np.random.Generator
     ) -> int:
         """Decide arms, fill ``groups`` numbered from ``first``, return the next group number."""
-        belief = self.belief
+        belief, prior = self.belief, self.belief.prior()
         n_arms = len(belief.means)
         deciding, dealing = rng.integers(2**64, size=2, dtype=np.uint64)
         n_present = int(self.allowed.any(axis=1).sum())
         seen = self.panel * n_present >= self.least * n_arms  # too few panellists are never seen
         decide(
-            belief.prior(), belief.precision, belief.value, self.allowed, self.turns,
+            prior, belief.precision, belief.value, self.allowed, self.turns,
             self.panel if seen else 0.0, self._send(n_present, rng), belief.misfit * self.least,
             left, rounds, int(max(1, min(RAREST, rounds // OFTENER, left // OFTENER))), deciding,
             self.arms, self.predicted, self.variances,
         )  # fmt: skip
         never_unseen(
-            belief.prior(), belief.precision, belief.value, self.allowed, self.least,
-            self.arms, self.predicted, self.variances,
+            prior, belief.precision, belief.value, self.allowed, self.least, self.arms,
+            self.predicted, self.variances,
         )  # fmt: skip
         size = group_size(self.least, self.share, LARGEST * self.least)
         return cut_crowds(self.arms, n_arms, self.least, size, dealing, first, groups)

@@ -176,6 +176,27 @@ def test_what_is_typed_before_the_script_has_come_is_checked_too(
         expect(page.locator("#seats-error")).to_be_empty()  # nobody has been there yet
 
 
+def test_a_late_answer_says_nothing_of_what_is_typed_since(browser: Browser, played: Live) -> None:
+    with visit(browser, played.url) as page:
+        log_in(page, played)
+        page.goto("/new-campaign")
+        held: list[Route] = []
+        page.route(
+            "**/new-campaign/check",
+            lambda route: route.continue_() if held else held.append(route),
+        )
+        page.get_by_label("Name", exact=True).fill("a name")
+        while not held:
+            page.wait_for_timeout(10)
+        with page.expect_response("**/new-campaign/check"):
+            page.get_by_label("Name", exact=True).fill("nobody-has-this")
+        with page.expect_response("**/new-campaign/check") as late:
+            held[0].continue_()
+        assert "must be 1 to 64" in late.value.json()["name"]
+        page.wait_for_timeout(100)  # for the page to read it
+        expect(page.locator("#name-error")).to_be_empty()
+
+
 def test_a_refusal_stays_until_its_own_field_is_mended(browser: Browser, played: Live) -> None:
     with visit(browser, played.url, noise=True) as page:  # the console tells the refusal
         log_in(page, played)
