@@ -1,0 +1,49 @@
+"""All that the recordings import of Shoal and of other tests: a moved module is edited here."""
+
+from __future__ import annotations
+
+from tests.service.conftest import Stores, as_user, postgres
+from tests.service.helpers import KEY, TestClock
+from tests.service.live import Live, serve
+
+from shoal.cli.main import COMMANDS, main
+from shoal.client import Client
+from shoal.engines import LocalEngine
+from shoal.environments import Environment, make_environment
+from shoal.errors import ShoalError
+from shoal.instances import instance
+from shoal.model import Feedback, Plan, Problem
+from shoal.policies import POLICIES, Policy, make_policy
+from shoal.service.learner.container import pack, unpack
+from shoal.simulation import Run, compare, price, simulate, simulate_shards
+
+__all__ = [
+    "COMMANDS",
+    "KEY",
+    "POLICIES",
+    "Client",
+    "Environment",
+    "Feedback",
+    "Live",
+    "LocalEngine",
+    "Plan",
+    "Policy",
+    "Problem",
+    "Run",
+    "ShoalError",
+    "Stores",
+    "TestClock",
+    "as_user",
+    "compare",
+    "instance",
+    "main",
+    "make_environment",
+    "make_policy",
+    "pack",
+    "postgres",
+    "price",
+    "serve",
+    "simulate",
+    "simulate_shards",
+    "unpack",
+]
