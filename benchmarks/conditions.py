@@ -14,13 +14,13 @@ from benchmarks.regret import SEED, Means, Row, interval
 from benchmarks.report import page, table
 from shoal.engines import LocalEngine, Tick
 from shoal.environments import make_environment
+from shoal.experiments import simulate
+from shoal.experiments.costs import of_mean, of_ratio
 from shoal.instances import clustered, linear, uniform
 from shoal.model import Problem
 from shoal.model.merging import merge_short
 from shoal.policies import make_policy
-from shoal.policies.population import Population
-from shoal.simulation import simulate
-from shoal.simulation.costs import of_mean, of_ratio
+from shoal.policies.shoal.population.policy import Population
 
 
 def uniform_200(rng: np.random.Generator) -> Means:

@@ -18,8 +18,8 @@ import numpy as np
 from benchmarks.report import page, table
 from shoal.engines import Engine, LocalEngine, Tick
 from shoal.engines.ray import RayEngine
-from shoal.simulation import simulate
-from shoal.simulation.sweeps import Configuration, read_sweep, sweep
+from shoal.experiments import simulate
+from shoal.experiments.sweep import Configuration, read_sweep, sweep
 
 N_CELLS = int(os.environ.get("SHOAL_BENCH_CELLS", "200"))
 N_WORKERS = 2

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.report import page, table
+from shoal.experiments import simulate
 from shoal.instances import lower_bound
-from shoal.simulation import simulate
 
 HORIZONS = [10**4, 10**5, 10**6, 10**7, 10**8]
 SHORTER = [10**3, 10**4, 10**5]  # where every round is played

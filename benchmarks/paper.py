@@ -10,9 +10,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from benchmarks.report import IMAGES, ROOT, page, table
+from shoal.experiments import Comparison, compare
+from shoal.experiments.costs import of_mean
 from shoal.figures import regret_figures, save
-from shoal.simulation import Comparison, compare
-from shoal.simulation.costs import of_mean
 
 SHORT = {
     "ucb": "ucb",

@@ -11,8 +11,8 @@ from scipy import stats
 from benchmarks.regret import SEED, Means
 from benchmarks.report import page, table
 from shoal.engines import LocalEngine, Tick
+from shoal.experiments import simulate
 from shoal.instances import clustered, uniform
-from shoal.simulation import simulate
 
 N_DRAWS = 4
 RATES = (0.015, 0.05, 0.2)

@@ -13,9 +13,9 @@ from time import perf_counter
 import numpy as np
 
 from benchmarks.report import IMAGES, page, table
+from shoal.experiments import Price, price
+from shoal.experiments.costs import of_mean
 from shoal.figures import price_figure, save
-from shoal.simulation import Price, price
-from shoal.simulation.costs import of_mean
 
 N_USERS, N_ARMS, RATE, ROUNDS = 50_000, 10, 0.05, 300
 SIZES = (1, 5, 10, 20, 50)

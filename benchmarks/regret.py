@@ -16,9 +16,9 @@ from scipy.optimize import minimize_scalar
 
 from benchmarks.report import page, table
 from shoal.engines import LocalEngine, Tick
+from shoal.experiments import simulate
+from shoal.experiments.costs import of_mean
 from shoal.instances import linear, lower_bound, uniform
-from shoal.simulation import simulate
-from shoal.simulation.costs import of_mean
 
 SEED = 987_654_321
 Means = NDArray[np.float64]

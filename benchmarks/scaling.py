@@ -14,11 +14,11 @@ import polars as pl
 from benchmarks.report import IMAGES, page, table
 from shoal.engines import LocalEngine
 from shoal.environments import make_environment
+from shoal.experiments import compare
 from shoal.figures import estimates_figure, save, scaling_figure
 from shoal.instances import uniform
 from shoal.model import Problem
-from shoal.policies.shoal import Shoal
-from shoal.simulation import compare
+from shoal.policies.shoal.joint.policy import Shoal
 
 SEED = 31_415_926
 N_RUNS = 5

@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.report import page, table
 from shoal.engines import Engine, LocalEngine
-from shoal.simulation import Run, simulate_shards
+from shoal.experiments import Run, simulate_shards
 
 SIZES = (100_000, 1_000_000, 10_000_000)
 SHARD = 100_000

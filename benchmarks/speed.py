@@ -17,11 +17,11 @@ import numpy as np
 from benchmarks.report import page, table
 from shoal.environments import make_environment
 from shoal.environments.base import Environment
-from shoal.estimators.mean_field import MeanField
-from shoal.estimators.pooled import regroup
 from shoal.instances import clustered
 from shoal.model import Plan, Problem
 from shoal.policies import Policy, make_policy
+from shoal.policies.pooled.least_squares import regroup
+from shoal.policies.pooled.mean_field import MeanField
 
 N_USERS, N_ARMS, MIN_GROUP_SIZE = 1_000_000, 10, 20
 WARM, ROUNDS = 3, 12

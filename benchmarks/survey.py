@@ -13,8 +13,8 @@ import numpy as np
 from benchmarks.regret import SEED, Means
 from benchmarks.report import page, table
 from shoal.engines import LocalEngine, Tick
+from shoal.experiments import simulate
 from shoal.instances import clustered, linear, uniform
-from shoal.simulation import simulate
 
 DRAWS = 12  # of each kind
 POLICIES = ("shoal", "pooled-thompson", "pooled-elimination", "explore-then-commit", "best-arm")

@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.peers import N_ARMS, N_USERS
 from benchmarks.report import ROOT, page, table
-from shoal.simulation import simulate
+from shoal.experiments import simulate
 
 PEERS = {
     "river": ["river"],

@@ -21,7 +21,7 @@ import time
 import numpy as np
 
 from shoal.client import Client
-from shoal.simulation.audience import Audience
+from shoal.experiments.audience import Audience
 
 TOKENS = ["SHOAL_OPERATOR_TOKEN", "SHOAL_APP_TOKEN", "SHOAL_ANALYST_TOKEN"]
 SECTIONS = ["world", "sport", "science", "culture", "business", "local"]

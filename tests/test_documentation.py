@@ -24,10 +24,10 @@ from tests.service.live import learning, serve
 import shoal
 from shoal.cli.main import main
 from shoal.decompositions import METHODS
-from shoal.elimination import GRIDS
 from shoal.environments import REWARDS
 from shoal.instances import FAMILIES, INSTANCES
 from shoal.policies import POLICIES
+from shoal.policies.paper.grid import GRIDS
 from shoal.service.aggregator import Aggregator
 from shoal.service.api.application import create_app
 from shoal.service.campaign import Campaign
@@ -214,12 +214,10 @@ def test_every_policy_is_in_the_table_with_its_options(name: str) -> None:
         "shoal.model",
         "shoal.instances",
         "shoal.environments",
-        "shoal.estimators",
-        "shoal.elimination",
         "shoal.decompositions",
         "shoal.policies",
-        "shoal.simulation",
-        "shoal.simulation.sweeps",
+        "shoal.experiments",
+        "shoal.experiments.sweep",
         "shoal.engines",
         "shoal.figures",
         "shoal.client",

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from shoal.decompositions import decompose
+    from shoal.experiments import compare, simulate
     from shoal.model import Feedback, Plan, Problem
-    from shoal.simulation import compare, simulate
 
 __version__ = "0.1.0"
 __all__ = ["Feedback", "Plan", "Problem", "__version__", "compare", "decompose", "simulate"]
@@ -20,9 +20,9 @@ _HOMES = {
     "Feedback": "shoal.model",
     "Plan": "shoal.model",
     "Problem": "shoal.model",
-    "compare": "shoal.simulation",
+    "compare": "shoal.experiments",
     "decompose": "shoal.decompositions",
-    "simulate": "shoal.simulation",
+    "simulate": "shoal.experiments",
 }
 
 

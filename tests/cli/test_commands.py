@@ -44,7 +44,7 @@ def test_help_and_version_load_nothing_heavy() -> None:
 
 def test_only_the_exact_decompositions_load_the_lp_solver() -> None:
     check = (
-        "import sys, shoal, shoal.policies, shoal.decompositions, shoal.simulation;"
+        "import sys, shoal, shoal.policies, shoal.decompositions, shoal.experiments;"
         "sys.exit('highspy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 import ray
 from tests.engines.test_local import fragile, square, until
-from tests.simulation.sweeps.test_sweep import records
+from tests.experiments.sweep.test_sweep import records
 
 from shoal.engines import LocalEngine, Tick, make_engine
 from shoal.engines.base import Result, Task
 from shoal.engines.cluster import connect
 from shoal.engines.ray import RayEngine
 from shoal.errors import InvalidInputError, LostTaskError, ShoalError
-from shoal.simulation.sweeps import Configuration, sweep
+from shoal.experiments.sweep import Configuration, sweep
 
 
 @pytest.fixture(scope="module")

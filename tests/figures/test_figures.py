@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from shoal.engines import LocalEngine
+from shoal.experiments import compare, price
 from shoal.figures import estimates_figure, price_figure, regret_figures, save, scaling_figure
 from shoal.figures.regret import LABEL_GAP, label_places
-from shoal.simulation import compare, price
 
 
 def _curves() -> pl.DataFrame:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
+from shoal.arrays import LongArray
 from shoal.errors import AnonymityError, InvalidInputError
 from shoal.model import Plan, Problem
 
@@ -101,7 +101,7 @@ def test_a_plan_exists_exactly_when_every_group_is_anonymous(
         assert plan.n_groups == groups.max() + 1
 
 
-def _anonymous(arms: NDArray[np.int64], groups: NDArray[np.int64], problem: Problem) -> bool:
+def _anonymous(arms: LongArray, groups: LongArray, problem: Problem) -> bool:
     """Say it again, group by group."""
     for group in set(groups.tolist()) - {-1}:
         members = np.flatnonzero(groups == group)

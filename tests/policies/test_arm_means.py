@@ -3,13 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shoal.estimators.mean_field import MeanField
 from shoal.model import Feedback, Problem
 from shoal.policies import make_policy
 from shoal.policies.base import HALF_95, Policy
-from shoal.policies.pooled_thompson import JOINT, PooledThompson
-from shoal.policies.population import Population
-from shoal.policies.shoal import Shoal
+from shoal.policies.pooled.mean_field import MeanField
+from shoal.policies.pooled.thompson import PooledThompson
+from shoal.policies.shoal.joint.policy import Shoal
+from shoal.policies.shoal.joint.posterior import JOINT
+from shoal.policies.shoal.population.policy import Population
 
 MEANS = np.array([0.2, 0.5, 0.3])
 

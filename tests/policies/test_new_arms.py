@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from shoal.environments import make_environment
-from shoal.estimators.factor_posterior import Prior, infer, room
+from shoal.experiments import simulate
 from shoal.instances import uniform
 from shoal.model import Problem
 from shoal.policies.contract import Arena
-from shoal.policies.lookahead import never_unseen
-from shoal.policies.population import ATTEMPTS, Population
-from shoal.simulation import simulate
+from shoal.policies.shoal.population.lookahead import never_unseen
+from shoal.policies.shoal.population.policy import ATTEMPTS, Population
+from shoal.policies.shoal.population.posterior import Prior, infer, room
 
 
 def test_every_arm_is_heard_of_where_there_are_fewer_users_than_groups_of_all_arms() -> None:

@@ -10,21 +10,15 @@ processor. So these are pinned to what every x86-64 processor since 2013 (Haswel
 - Polars: one thread.
 
 The C library's mathematical functions can't be pinned; those of glibc use FMA on all such machines.
-
-Numba keys a cached kernel by its own file, not by the files of what it calls. So the cache is a
-folder of the recordings' own, named by a hash of all sources: changed code is always compiled.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
-from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,7 +28,6 @@ import shoal
 
 ROOT = Path(__file__).parents[2]
 SOURCES = Path(shoal.__file__).parent
-DAY = 86_400
 HASWELL = "+avx,+avx2,+bmi,+bmi2,+cx16,+f16c,+fma,+lzcnt,+movbe,+popcnt,+sse4.1,+sse4.2,+ssse3"
 
 Recording = dict[str, Any]
@@ -63,6 +56,7 @@ def _environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SHOAL_")}
     variants = import_module("numpy._core._multiarray_umath").__cpu_dispatch__
     wide = [name for name in variants if name.startswith(("AVX512", "X86_V4"))]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     paths = [str(ROOT), str(SOURCES.parent), os.environ.get("PYTHONPATH", "")]
     return kept | {
         "PYTHONPATH": os.pathsep.join(path for path in paths if path),
@@ -71,23 +65,8 @@ def _environment() -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": "1",
         "NUMBA_CPU_NAME": "haswell",
         "NUMBA_CPU_FEATURES": HASWELL,
-        "NUMBA_CACHE_DIR": str(_cache()),
+        "NUMBA_CACHE_DIR": str(cache / "shoal-recordings"),  # not mixed with the usual kernels
         "NPY_DISABLE_CPU_FEATURES": " ".join(wide),
         "POLARS_MAX_THREADS": "1",
         "COLUMNS": "100",
     }
-
-
-def _cache() -> Path:
-    """Return the folder of kernels compiled from the present sources; forget unused ones."""
-    digest = sha256()
-    for file in sorted(SOURCES.rglob("*.py")):
-        digest.update(str(file.relative_to(SOURCES)).encode() + b"\0" + file.read_bytes())
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "shoal", "recordings")
-    folder = home / digest.hexdigest()[:16]
-    folder.mkdir(parents=True, exist_ok=True)
-    os.utime(folder)
-    for other in home.iterdir():
-        if other.stat().st_mtime < time.time() - DAY:
-            shutil.rmtree(other, ignore_errors=True)
-    return folder

@@ -11,11 +11,11 @@ from shoal.client import Client
 from shoal.engines import LocalEngine
 from shoal.environments import Environment, make_environment
 from shoal.errors import ShoalError
+from shoal.experiments import Run, compare, price, simulate, simulate_shards
 from shoal.instances import instance
 from shoal.model import Feedback, Plan, Problem
 from shoal.policies import POLICIES, Policy, make_policy
 from shoal.service.learner.container import pack, unpack
-from shoal.simulation import Run, compare, price, simulate, simulate_shards
 
 __all__ = [
     "COMMANDS",

@@ -21,7 +21,7 @@ from shoal.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from shoal.simulation import Comparison
+    from shoal.experiments import Comparison
 
 
 @click.command(name="compare")
@@ -71,9 +71,9 @@ def command(
     from shoal.cli import console
     from shoal.engines import make_engine
     from shoal.errors import InvalidInputError
+    from shoal.experiments.comparison import PAPER, compare
+    from shoal.experiments.records import check_new, new_folder
     from shoal.instances import load_means
-    from shoal.simulation.comparison import PAPER, compare
-    from shoal.simulation.records import check_new, new_folder
 
     if out:
         check_new(out, "folder")

@@ -52,7 +52,7 @@ def command(
     from shoal.decompositions import decompose, is_decomposition
     from shoal.decompositions.files import read_active, write_assignments
     from shoal.errors import InvalidInputError
-    from shoal.simulation.records import check_new, new_folder
+    from shoal.experiments.records import check_new, new_folder
 
     if out:
         check_new(out, "folder")

@@ -74,10 +74,10 @@ def command(
     from shoal.cli import console
     from shoal.cli.watching import Watch, live
     from shoal.client import Client
+    from shoal.experiments.audience import Audience
     from shoal.instances import clustered
     from shoal.model import Problem
     from shoal.service.embedded import embedded
-    from shoal.simulation.audience import Audience
 
     Problem(n_users, n_arms, min_group_size)  # refuses what can't be before anything starts
     rng = np.random.default_rng(seed)

@@ -42,8 +42,8 @@ def command(
 
     from shoal.cli import console
     from shoal.decompositions.beta import Progress, hardest_graph
+    from shoal.experiments.records import check_new
     from shoal.model.numbers import positive_number
-    from shoal.simulation.records import check_new
 
     if out:
         check_new(out, "file")

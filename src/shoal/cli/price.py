@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from shoal.arrays import FloatArray
 from shoal.cli.options import (
     engine_options,
     json_option,
@@ -21,10 +22,7 @@ from shoal.cli.options import (
 from shoal.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from shoal.simulation.costs import Cost, Price
+    from shoal.experiments.costs import Cost, Price
 
 
 @click.command(name="price")
@@ -93,8 +91,8 @@ def command(
     """
     from shoal.cli import console
     from shoal.engines import make_engine
-    from shoal.simulation.pricing import price
-    from shoal.simulation.records import check_new, new_folder
+    from shoal.experiments.pricing import price
+    from shoal.experiments.records import check_new, new_folder
 
     sources = {"--rate": rate, "--means": means_file, "--log": log_file}
     given = [name for name, value in sources.items() if value is not None]
@@ -143,9 +141,7 @@ def command(
             console.out.print(f"Answer and figure: {out}", highlight=False)
 
 
-def _means(
-    means_file: str | None, log_file: str | None, columns: str
-) -> NDArray[np.float64] | None:
+def _means(means_file: str | None, log_file: str | None, columns: str) -> FloatArray | None:
     from shoal.cli import console
     from shoal.instances import from_log, load_means
 

@@ -29,9 +29,9 @@ def command(folder: Path, out: Path | None) -> None:
     """
     from shoal import __version__
     from shoal.cli import console
+    from shoal.experiments.records import check_new
+    from shoal.experiments.sweep.folder import SweepFolder, write_whole
     from shoal.figures.report import report_page
-    from shoal.simulation.records import check_new
-    from shoal.simulation.sweeps.folder import SweepFolder, write_whole
 
     if out:
         check_new(out, "file")
@@ -55,9 +55,9 @@ def command(folder: Path, out: Path | None) -> None:
 
 
 def _comparison(folder: Path) -> tuple[str, list[Section], dict[str, object]]:
+    from shoal.experiments.records import Comparison
     from shoal.figures.regret import regret_figures
     from shoal.figures.report import Section, Table
-    from shoal.simulation.records import Comparison
 
     found = Comparison.read(folder)
     config = dict(found.config)
@@ -93,11 +93,11 @@ def _comparison(folder: Path) -> tuple[str, list[Section], dict[str, object]]:
 
 
 def _sweep(folder: Path) -> tuple[str, list[Section]]:
+    from shoal.experiments.sweep import read_sweep, status
+    from shoal.experiments.sweep.results import curves, summarise
     from shoal.figures.regret import regret_figure
     from shoal.figures.report import Section, Table
     from shoal.figures.sweep import SETTING, parts, settings_figures, varied, with_labels
-    from shoal.simulation.sweeps import read_sweep, status
-    from shoal.simulation.sweeps.results import curves, summarise
 
     records = read_sweep(folder)
     summary = with_labels(summarise(records))

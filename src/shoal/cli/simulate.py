@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shoal.arrays import FloatArray
 from shoal.cli.options import (
     engine_options,
     json_option,
@@ -20,11 +21,8 @@ from shoal.cli.options import (
 from shoal.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from shoal.cli.console import Update
-    from shoal.simulation import Run
+    from shoal.experiments import Run
 
 
 @click.command(name="simulate")
@@ -68,7 +66,7 @@ def command(
     """
     from shoal.cli import console
     from shoal.engines import make_engine
-    from shoal.simulation import simulate, simulate_shards
+    from shoal.experiments import simulate, simulate_shards
 
     given: dict[str, Any] = {
         "min_group_size": min_group_size,
@@ -122,10 +120,10 @@ def command(
 
 def _means(
     means_file: str | None, instance: str, n_users: int, n_arms: int, seed: int
-) -> NDArray[np.float64]:
+) -> FloatArray:
+    from shoal.experiments.seeds import stream
     from shoal.instances import instance as draw
     from shoal.instances import load_means
-    from shoal.simulation.seeds import stream
 
     if means_file:
         return load_means(means_file)

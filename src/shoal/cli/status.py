@@ -23,7 +23,7 @@ def command(folder: Path, as_json: bool) -> None:
     It may be asked while the sweep runs, after it was stopped or killed, and when it is complete.
     """
     from shoal.cli import console
-    from shoal.simulation.sweeps import status
+    from shoal.experiments.sweep import status
 
     found = status(folder)
     if as_json:

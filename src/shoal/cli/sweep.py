@@ -43,7 +43,7 @@ def command(
     """
     from shoal.cli import console
     from shoal.engines import make_engine
-    from shoal.simulation.sweeps import read_configuration, sweep
+    from shoal.experiments.sweep import read_configuration, sweep
 
     configuration = read_configuration(file)
     try:

@@ -47,8 +47,8 @@ def command(
     """
     from shoal.cli import console
     from shoal.engines import make_engine
-    from shoal.simulation.records import check_new
-    from shoal.simulation.tune import GRID, tune
+    from shoal.experiments.records import check_new
+    from shoal.experiments.tune import GRID, tune
 
     if out:
         check_new(out, "file")

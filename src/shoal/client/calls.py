@@ -10,8 +10,8 @@ from urllib.parse import quote
 import httpx
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from shoal.arrays import BoolArray, IntArray
 from shoal.client.errors import ServiceError
 from shoal.errors import InvalidInputError
 
@@ -226,25 +226,23 @@ def sync(progress: Mapping[str, Mapping[str, int]], wait: float) -> Call[list[Wo
 
 def eligible(
     name: str, number: int, n_seats: int, n_arms: int
-) -> Call[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+) -> Call[tuple[BoolArray, BoolArray]]:
     """Read who may play what in a round: seats that hold an active user, and arms on offer."""
 
-    def read(response: httpx.Response) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def read(response: httpx.Response) -> tuple[BoolArray, BoolArray]:
         end = (n_seats + 7) // 8
         return _bits(response.content[:end], n_seats), _bits(response.content[end:], n_arms)
 
     return Call("GET", f"{_round(name, number)}/eligible", read)
 
 
-def counted(name: str, number: int, n_seats: int) -> Call[NDArray[np.bool_]]:
+def counted(name: str, number: int, n_seats: int) -> Call[BoolArray]:
     """Read which seats are part of a released total."""
     path = f"{_round(name, number)}/counted"
     return Call("GET", path, lambda r: _bits(r.content, n_seats))
 
 
-def freeze(
-    name: str, number: int, arms: NDArray[np.int32], groups: NDArray[np.int32]
-) -> Call[None]:
+def freeze(name: str, number: int, arms: IntArray, groups: IntArray) -> Call[None]:
     """Freeze a plan."""
     body = arms.astype("<i4").tobytes() + groups.astype("<i4").tobytes()
     path = f"{_round(name, number)}/plan"
@@ -306,5 +304,5 @@ def _as(kind: type[S]) -> Callable[[httpx.Response], S]:
     return lambda response: msgspec.json.decode(response.content, type=kind)
 
 
-def _bits(packed: bytes, count: int) -> NDArray[np.bool_]:
+def _bits(packed: bytes, count: int) -> BoolArray:
     return np.unpackbits(np.frombuffer(packed, np.uint8), count=count).astype(bool)

@@ -12,10 +12,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shoal.arrays import BoolArray
 from shoal.decompositions.certificate import Certificate, is_decomposition
 from shoal.decompositions.decomposition import Decomposition
 from shoal.decompositions.demand import (
-    BoolMatrix,
     checked_active,
     cluster_size,
     is_batched,
@@ -48,7 +48,7 @@ class Method(Protocol):
     """A way to decompose a demand; ``rng`` is used by those that draw."""
 
     def __call__(
-        self, active: BoolMatrix, demand: int, *, min_crowd: int, rng: np.random.Generator | None
+        self, active: BoolArray, demand: int, *, min_crowd: int, rng: np.random.Generator | None
     ) -> Decomposition: ...
 
 
@@ -99,14 +99,14 @@ def decompose(
 
 
 def _random(
-    active: BoolMatrix, demand: int, *, min_crowd: int, rng: np.random.Generator | None
+    active: BoolArray, demand: int, *, min_crowd: int, rng: np.random.Generator | None
 ) -> Decomposition:
     rng = np.random.default_rng(0) if rng is None else rng
     return random_decomposition(active, demand, min_crowd=min_crowd, rng=rng)
 
 
 def _lp(
-    active: BoolMatrix, demand: int, *, min_crowd: int, rng: np.random.Generator | None
+    active: BoolArray, demand: int, *, min_crowd: int, rng: np.random.Generator | None
 ) -> Decomposition:
     from shoal.decompositions.lp import lp_decomposition
 
@@ -114,7 +114,7 @@ def _lp(
 
 
 def _blocks(
-    active: BoolMatrix, demand: int, *, min_crowd: int, rng: np.random.Generator | None
+    active: BoolArray, demand: int, *, min_crowd: int, rng: np.random.Generator | None
 ) -> Decomposition:
     from shoal.decompositions.blocks import blocks_decomposition
 
@@ -122,13 +122,13 @@ def _blocks(
 
 
 def _euler(
-    active: BoolMatrix, demand: int, *, min_crowd: int, rng: np.random.Generator | None
+    active: BoolArray, demand: int, *, min_crowd: int, rng: np.random.Generator | None
 ) -> Decomposition:
     return euler_decomposition(active, demand, min_crowd=min_crowd)
 
 
 def _optimal(
-    active: BoolMatrix, demand: int, *, min_crowd: int, rng: np.random.Generator | None
+    active: BoolArray, demand: int, *, min_crowd: int, rng: np.random.Generator | None
 ) -> Decomposition:
     from shoal.decompositions.optimal import optimal_decomposition
 

@@ -19,7 +19,7 @@ from time import monotonic
 
 import numpy as np
 
-from shoal.decompositions.demand import BoolMatrix, IntVector
+from shoal.arrays import BoolArray, LongArray
 from shoal.decompositions.optimum import ENUMERATED_ARMS, optimum
 from shoal.decompositions.pricing import fillable_sets
 from shoal.decompositions.proof import Proof, prove_beta
@@ -59,7 +59,7 @@ class HardestGraph:
         The paper's lower bound on every beta, 1/alpha.
     """
 
-    active: BoolMatrix
+    active: BoolArray
     proof: Proof
     exhausted: bool
     n_tried: int
@@ -135,7 +135,7 @@ class _Search:
         self.patterns = (codes[:, None] >> np.arange(n_arms) & 1).astype(np.bool_)
         self.n_tried = 0
         self.beta = np.inf
-        self.hardest: IntVector = np.zeros(len(codes), np.int64)
+        self.hardest: LongArray = np.zeros(len(codes), np.int64)
         self._renamings = np.array(
             [
                 (self.patterns[:, order] @ (1 << np.arange(n_arms))) - 1
@@ -180,7 +180,7 @@ class _Search:
                 if value < least - 1e-9:
                     least, idle = value, 0
 
-    def _suspects(self) -> Iterator[IntVector]:
+    def _suspects(self) -> Iterator[LongArray]:
         """Yield graphs in which few undecided users must keep company to lone decided ones.
 
         Some arms have a few users who want nothing else; the rest of their clusters want all
@@ -200,14 +200,14 @@ class _Search:
                         counts[(wanted | 1 << arm) - 1] += self._cluster_size - n_decided
                     yield counts
 
-    def _random_graph(self, rng: np.random.Generator) -> IntVector:
+    def _random_graph(self, rng: np.random.Generator) -> LongArray:
         """Return cluster_size users for each arm, with random other arms."""
         n_arms = self.patterns.shape[1]
         own = np.repeat(np.arange(n_arms), self._cluster_size)
         others = rng.integers(0, 1 << n_arms, len(own)) & rng.integers(0, 1 << n_arms, len(own))
         return np.bincount((others | 1 << own) - 1, minlength=len(self.patterns))
 
-    def _move(self, counts: IntVector, rng: np.random.Generator) -> IntVector:
+    def _move(self, counts: LongArray, rng: np.random.Generator) -> LongArray:
         moved = counts.copy()
         n_users, n_least = counts.sum(), self.patterns.shape[1] * self._cluster_size
         kind = rng.random()
@@ -219,19 +219,19 @@ class _Search:
             moved[rng.integers(len(counts))] += 1
         return moved
 
-    def _is_batched(self, counts: IntVector) -> bool:
+    def _is_batched(self, counts: LongArray) -> bool:
         used = counts > 0
         if not self.patterns[used].any(axis=0).all():
             return False
         sets = fillable_sets(self.patterns[used], counts[used], self._cluster_size)
         return bool(len(sets)) and bool(sets[-1].all())
 
-    def _canonical(self, counts: IntVector) -> IntVector:
+    def _canonical(self, counts: LongArray) -> LongArray:
         renamed = counts[self._renamings]
-        first: IntVector = renamed[np.lexsort(renamed.T[::-1])[0]]
+        first: LongArray = renamed[np.lexsort(renamed.T[::-1])[0]]
         return first
 
-    def _try(self, counts: IntVector) -> float:
+    def _try(self, counts: LongArray) -> float:
         counts = self._canonical(counts)
         key = counts.tobytes()
         if key not in self._known:
@@ -256,7 +256,7 @@ class _Search:
             self._on_progress(Progress(self._phase, self.n_tried, self.beta, seconds))
 
 
-def _compositions(total: int, n_parts: int) -> Iterator[IntVector]:
+def _compositions(total: int, n_parts: int) -> Iterator[LongArray]:
     """Yield all vectors of ``n_parts`` whole numbers that sum to ``total``: stars and bars."""
     for bars in combinations(range(total + n_parts - 1), n_parts - 1):
         yield np.diff([-1, *bars, total + n_parts - 1]) - 1

@@ -12,16 +12,16 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shoal.arrays import BoolArray, LongArray
 from shoal.decompositions.decomposition import Decomposition, joined
-from shoal.decompositions.demand import BoolMatrix, checked_crowds
+from shoal.decompositions.demand import checked_crowds
 from shoal.decompositions.demand import cluster_size as largest_cluster_size
 from shoal.decompositions.lp import caratheodory, checked_loads, even_shares
 
 
 def blocks_decomposition(
-    active: BoolMatrix, demand: int, *, min_crowd: int, cluster_size: int | None = None
+    active: BoolArray, demand: int, *, min_crowd: int, cluster_size: int | None = None
 ) -> Decomposition:
     """Serve the arms block by block, each by the LP decomposition.
 
@@ -44,9 +44,7 @@ def blocks_decomposition(
     return joined([_serve(active, demand, block, min_crowd) for block in blocks])
 
 
-def _serve(
-    active: BoolMatrix, demand: int, block: NDArray[np.int64], min_crowd: int
-) -> Decomposition:
+def _serve(active: BoolArray, demand: int, block: LongArray, min_crowd: int) -> Decomposition:
     inside = np.zeros_like(active)
     inside[:, block] = active[:, block]
     busy = inside.any(axis=1)

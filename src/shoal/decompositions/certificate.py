@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal.arrays import BoolArray, LongArray
 from shoal.decompositions.decomposition import Decomposition
 from shoal.errors import InvalidInputError
 
@@ -103,7 +104,7 @@ def is_decomposition(
     return Certificate(not reason, reason, smallest, int(times.sum()) / demand)
 
 
-def _broken_row(row: NDArray[np.integer], n_times: int, wants: NDArray[np.bool_]) -> str:
+def _broken_row(row: NDArray[np.integer], n_times: int, wants: BoolArray) -> str:
     n_users, n_arms = wants.shape
     if n_times < 0:
         return f"repeats must be at least 0; got {n_times}."
@@ -118,7 +119,7 @@ def _broken_row(row: NDArray[np.integer], n_times: int, wants: NDArray[np.bool_]
     return ""
 
 
-def _shortfall(wants: NDArray[np.bool_], demand: int, informative: NDArray[np.int64]) -> str:
+def _shortfall(wants: BoolArray, demand: int, informative: LongArray) -> str:
     n_active = wants.sum(axis=1, keepdims=True)
     short = wants & (informative * n_active < demand)
     if not short.any():

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from shoal.arrays import LongArray, WholeArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,8 +31,8 @@ class Decomposition:
     5
     """
 
-    assignments: NDArray[np.signedinteger]
-    repeats: NDArray[np.int64]
+    assignments: WholeArray
+    repeats: LongArray
 
     @property
     def total(self) -> int:

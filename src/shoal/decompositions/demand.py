@@ -11,16 +11,14 @@ types, whose number is free of the number of users.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from shoal.arrays import BoolArray, FloatArray, LongArray
 from shoal.errors import DemandError, InvalidInputError
 from shoal.model.numbers import whole_number
 
-BoolMatrix = NDArray[np.bool_]
-IntVector = NDArray[np.int64]
 
-
-def weights(active: ArrayLike, demand: int) -> NDArray[np.float64]:
+def weights(active: ArrayLike, demand: int) -> FloatArray:
     """Return the feedback that each user wants on each arm, (n_users, n_arms).
 
     >>> weights([[True, True], [False, True]], 6)
@@ -32,13 +30,13 @@ def weights(active: ArrayLike, demand: int) -> NDArray[np.float64]:
     return np.where(wanted, per_arm, 0.0)
 
 
-def serviceable(active: ArrayLike, min_crowd: int) -> BoolMatrix:
+def serviceable(active: ArrayLike, min_crowd: int) -> BoolArray:
     """Return ``active`` without the arms that fewer than ``min_crowd`` users want.
 
     No assignment can be informative on those. Rows may become empty.
     """
-    wanted: BoolMatrix = np.asarray(active, bool)
-    often: BoolMatrix = wanted.sum(axis=0) >= min_crowd
+    wanted: BoolArray = np.asarray(active, bool)
+    often: BoolArray = wanted.sum(axis=0) >= min_crowd
     return wanted & often
 
 
@@ -74,7 +72,7 @@ def cluster_size(active: ArrayLike) -> int:
     return low
 
 
-def types(active: BoolMatrix) -> tuple[BoolMatrix, IntVector, IntVector]:
+def types(active: BoolArray) -> tuple[BoolArray, LongArray, LongArray]:
     """Return the distinct rows of ``active``, how many users have each, and each user's row."""
     n_arms = active.shape[1]
     packed = np.packbits(active, axis=1)  # (n_users, n_bytes)
@@ -101,7 +99,7 @@ def types(active: BoolMatrix) -> tuple[BoolMatrix, IntVector, IntVector]:
     return active[first], counts.astype(np.int64), of_user.astype(np.int64)
 
 
-def checked_active(active: ArrayLike) -> BoolMatrix:
+def checked_active(active: ArrayLike) -> BoolArray:
     """Return ``active`` as a matrix of truth values, refusing a user without an active arm."""
     matrix = np.asarray(active)
     if matrix.ndim != 2 or 0 in matrix.shape:
@@ -118,7 +116,7 @@ def checked_active(active: ArrayLike) -> BoolMatrix:
     return matrix
 
 
-def checked_crowds(active: BoolMatrix, min_crowd: int) -> None:
+def checked_crowds(active: BoolArray, min_crowd: int) -> None:
     """Refuse a demand for an arm that too few users want for any assignment to be informative."""
     n_wanting = active.sum(axis=0)
     short = (n_wanting > 0) & (n_wanting < min_crowd)
@@ -130,13 +128,13 @@ def checked_crowds(active: BoolMatrix, min_crowd: int) -> None:
         )
 
 
-def needed(active: BoolMatrix, demand: int) -> IntVector:
+def needed(active: BoolArray, demand: int) -> LongArray:
     """Return the informative assignments that each user needs on each active arm, (n_users,)."""
-    sizes: IntVector = active.sum(axis=1)
+    sizes: LongArray = active.sum(axis=1)
     return -(-demand // sizes)
 
 
-def _flow_fills(patterns: BoolMatrix, counts: IntVector, cluster_size: int) -> bool:
+def _flow_fills(patterns: BoolArray, counts: LongArray, cluster_size: int) -> bool:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import maximum_flow
 

@@ -18,17 +18,13 @@ augmenting paths on the arms (it exists because the transport polytope is integr
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
+from shoal.arrays import BoolArray, LongArray, WholeArray
 from shoal.decompositions.decomposition import arm_dtype
-
-Rows = NDArray[np.signedinteger]
-Mask = NDArray[np.bool_]
-Loads = NDArray[np.int64]
+from shoal.kernels import kernel
 
 
-def equitable(shares: Loads, n_slots: int) -> Rows:
+def equitable(shares: LongArray, n_slots: int) -> WholeArray:
     """Spread ``shares`` (n_users, n_arms), each row of sum ``n_slots``, evenly over the slots."""
     rows = np.empty((n_slots, len(shares)), arm_dtype(shares.shape[1]))
     _deal(rows, shares)
@@ -36,8 +32,8 @@ def equitable(shares: Loads, n_slots: int) -> Rows:
     return rows
 
 
-@njit(cache=True)
-def _deal(rows: Rows, shares: Loads) -> None:
+@kernel()
+def _deal(rows: WholeArray, shares: LongArray) -> None:
     n_slots = len(rows)
     for user in range(len(shares)):
         # Users start at different slots, for loads that are roughly even from the start.
@@ -48,8 +44,8 @@ def _deal(rows: Rows, shares: Loads) -> None:
                 slot = slot + 1 if slot + 1 < n_slots else 0
 
 
-@njit(cache=True)
-def balance(rows: Rows, n_arms: int) -> None:
+@kernel()
+def balance(rows: WholeArray, n_arms: int) -> None:
     """Exchange entries within columns until every load is floor or ceiling of its arm's mean."""
     stack = [(0, len(rows))]
     while len(stack):
@@ -64,8 +60,8 @@ def balance(rows: Rows, n_arms: int) -> None:
             stack.append((start, middle))
 
 
-@njit(cache=True)
-def _halve(left: Rows, right: Rows, n_arms: int) -> None:
+@kernel()
+def _halve(left: WholeArray, right: WholeArray, n_arms: int) -> None:
     """Exchange entries between the halves until every arm's loads differ by at most one."""
     turns = _turns(_joint_counts(left, right, n_arms))
     n_turns = turns.sum()
@@ -80,11 +76,11 @@ def _halve(left: Rows, right: Rows, n_arms: int) -> None:
                 left[slot, user], right[slot, user] = other, one
 
 
-@njit(cache=True)
-def _joint_counts(left: Rows, right: Rows, n_arms: int) -> Loads:
+@kernel()
+def _joint_counts(left: WholeArray, right: WholeArray, n_arms: int) -> LongArray:
     """Return how often each arm on the left is paired with each on the right."""
     # Four tables in turn: a counter that was just written is slow to read again.
-    tables: Loads = np.zeros((4, n_arms * n_arms), np.int64)
+    tables: LongArray = np.zeros((4, n_arms * n_arms), np.int64)
     n_users = left.shape[1]
     even = n_users - n_users % 4
     for slot in range(len(left)):
@@ -96,12 +92,12 @@ def _joint_counts(left: Rows, right: Rows, n_arms: int) -> Loads:
             tables[3, one[user + 3] * n_arms + other[user + 3]] += 1
         for user in range(even, n_users):
             tables[0, one[user] * n_arms + other[user]] += 1
-    counts: Loads = tables.sum(axis=0)
+    counts: LongArray = tables.sum(axis=0)
     return counts.reshape((n_arms, n_arms))
 
 
-@njit(cache=True)
-def _turns(counts: Loads) -> Loads:
+@kernel()
+def _turns(counts: LongArray) -> LongArray:
     """Return how many edges of each direction, left to right, to turn around."""
     n_arms = len(counts)
     turns = np.zeros((n_arms, n_arms), np.int64)
@@ -128,16 +124,16 @@ def _turns(counts: Loads) -> Loads:
     return turns
 
 
-@njit(cache=True)
-def _next(joined: Mask) -> int:
+@kernel()
+def _next(joined: BoolArray) -> int:
     for arm in range(len(joined)):
         if joined[arm]:
             return arm
     return -1
 
 
-@njit(cache=True)
-def _peel(rows: Rows, n_arms: int) -> None:
+@kernel()
+def _peel(rows: WholeArray, n_arms: int) -> None:
     """Exchange entries until the first slot has floor or ceiling of every arm's mean load."""
     n_slots, n_users = rows.shape
     total = np.zeros(n_arms, np.int64)
@@ -168,8 +164,8 @@ def _peel(rows: Rows, n_arms: int) -> None:
                     break
 
 
-@njit(cache=True)
-def _swap_directly(rows: Rows, load: Loads, bound: Loads) -> None:
+@kernel()
+def _swap_directly(rows: WholeArray, load: LongArray, bound: LongArray) -> None:
     """Swap arms above their bound in the first slot for the user's arm that lacks most."""
     n_slots, n_users = rows.shape
     n_moves = _n_moves(load, bound)
@@ -190,16 +186,16 @@ def _swap_directly(rows: Rows, load: Loads, bound: Loads) -> None:
                 n_moves -= 1
 
 
-@njit(cache=True)
-def _n_moves(load: Loads, bound: Loads) -> int:
+@kernel()
+def _n_moves(load: LongArray, bound: LongArray) -> int:
     """Return how many users can at most usefully move from arms above to arms below a bound."""
     n_above: int = np.maximum(load - bound, 0).sum()
     n_below: int = np.maximum(bound - load, 0).sum()
     return min(n_above, n_below)
 
 
-@njit(cache=True)
-def settle(chosen: Mask, allowed: Mask, low: Loads, high: Loads) -> bool:
+@kernel()
+def settle(chosen: BoolArray, allowed: BoolArray, low: LongArray, high: LongArray) -> bool:
     """Exchange chosen arms for other allowed ones until all loads are between low and high.
 
     Each user keeps its number of chosen arms. False if no such choice exists.
@@ -232,8 +228,10 @@ def settle(chosen: Mask, allowed: Mask, low: Loads, high: Loads) -> bool:
     return True
 
 
-@njit(cache=True)
-def _exchange_directly(chosen: Mask, allowed: Mask, load: Loads, bound: Loads) -> None:
+@kernel()
+def _exchange_directly(
+    chosen: BoolArray, allowed: BoolArray, load: LongArray, bound: LongArray
+) -> None:
     """Let users exchange an arm above its bound for the one that is furthest below its own."""
     n_users, n_arms = chosen.shape
     n_moves = _n_moves(load, bound)
@@ -255,8 +253,8 @@ def _exchange_directly(chosen: Mask, allowed: Mask, load: Loads, bound: Loads) -
                     n_moves -= 1
 
 
-@njit(cache=True)
-def _count(movable: Loads, chosen: Mask, allowed: Mask, sign: int) -> None:
+@kernel()
+def _count(movable: LongArray, chosen: BoolArray, allowed: BoolArray, sign: int) -> None:
     for arm in range(len(chosen)):
         if chosen[arm]:
             for other in range(len(chosen)):
@@ -264,8 +262,8 @@ def _count(movable: Loads, chosen: Mask, allowed: Mask, sign: int) -> None:
                     movable[arm, other] += sign
 
 
-@njit(cache=True)
-def _path(movable: Loads, source: int, ends: Mask) -> Loads:
+@kernel()
+def _path(movable: LongArray, source: int, ends: BoolArray) -> LongArray:
     """Return a shortest path of possible exchanges from ``source`` to one of ``ends``."""
     n_arms = len(movable)
     parent = np.full(n_arms, -1, np.int64)
@@ -294,8 +292,10 @@ def _path(movable: Loads, source: int, ends: Mask) -> Loads:
     return np.empty(0, np.int64)
 
 
-@njit(cache=True)
-def _follow(path: Loads, chosen: Mask, allowed: Mask, load: Loads, movable: Loads) -> None:
+@kernel()
+def _follow(
+    path: LongArray, chosen: BoolArray, allowed: BoolArray, load: LongArray, movable: LongArray
+) -> None:
     # From the far end, so that an exchange never takes away the next one's user.
     for place in range(len(path) - 2, -1, -1):
         arm, other = path[place], path[place + 1]

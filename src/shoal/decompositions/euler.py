@@ -18,17 +18,17 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
+from shoal.arrays import BoolArray, LongArray, WholeArray
 from shoal.decompositions.decomposition import Decomposition, joined
-from shoal.decompositions.demand import BoolMatrix, IntVector, checked_crowds, types
-from shoal.decompositions.equitable import Rows, equitable, settle
+from shoal.decompositions.demand import checked_crowds, types
+from shoal.decompositions.equitable import equitable, settle
 from shoal.decompositions.rotas import rotas
+from shoal.kernels import kernel
 
 
 def euler_decomposition(
-    active: BoolMatrix, demand: int, *, min_crowd: int, levels: int = 8
+    active: BoolArray, demand: int, *, min_crowd: int, levels: int = 8
 ) -> Decomposition:
     """Spread every user's demand evenly over assignments that are informative for all.
 
@@ -47,7 +47,7 @@ def euler_decomposition(
     return joined([_serve(patterns, of_user, demand, block, 1 << levels) for block in blocks])
 
 
-def open_blocks(patterns: BoolMatrix, counts: IntVector, min_crowd: int) -> list[NDArray[np.int64]]:
+def open_blocks(patterns: BoolArray, counts: LongArray, min_crowd: int) -> list[LongArray]:
     """Return blocks of arms that can be open together in every assignment: one, if possible.
 
     First fit, popular arms first. As any floor(U/min_crowd) arms of a U-batched graph fit
@@ -57,7 +57,7 @@ def open_blocks(patterns: BoolMatrix, counts: IntVector, min_crowd: int) -> list
     wanted = np.flatnonzero(wanting)
     if _fit(patterns, counts, wanted, min_crowd):
         return [wanted]
-    blocks: list[NDArray[np.int64]] = []
+    blocks: list[LongArray] = []
     for arm in wanted[np.argsort(-wanting[wanted], kind="stable")]:
         for place, block in enumerate(blocks):
             larger = np.append(block, arm)
@@ -69,12 +69,12 @@ def open_blocks(patterns: BoolMatrix, counts: IntVector, min_crowd: int) -> list
     return blocks
 
 
-def _fit(patterns: BoolMatrix, counts: IntVector, arms: NDArray[np.int64], min_crowd: int) -> bool:
+def _fit(patterns: BoolArray, counts: LongArray, arms: LongArray, min_crowd: int) -> bool:
     loads, unit = _mean_loads(patterns[:, arms], counts)
     return all(load >= min_crowd * unit for load in loads)
 
 
-def _mean_loads(patterns: BoolMatrix, counts: IntVector) -> tuple[list[int], int]:
+def _mean_loads(patterns: BoolArray, counts: LongArray) -> tuple[list[int], int]:
     """Return the exact sum of 1/|active arms| over the users who want each arm, and its unit."""
     sizes = patterns.sum(axis=1)
     different = np.unique(sizes[sizes > 0])
@@ -88,10 +88,10 @@ def _mean_loads(patterns: BoolMatrix, counts: IntVector) -> tuple[list[int], int
 
 
 def _serve(
-    patterns: BoolMatrix,
-    of_user: IntVector,
+    patterns: BoolArray,
+    of_user: LongArray,
     demand: int,
-    block: NDArray[np.int64],
+    block: LongArray,
     max_slots: int,
 ) -> Decomposition:
     inside = np.zeros_like(patterns)
@@ -106,7 +106,7 @@ def _serve(
     return Decomposition(rows, np.full(n_slots, repeats, np.int64))
 
 
-def _slots(pairs: NDArray[np.int64], demand: int, max_slots: int) -> tuple[int, int]:
+def _slots(pairs: LongArray, demand: int, max_slots: int) -> tuple[int, int]:
     """Return the number of different assignments and of their repeats with the least product.
 
     A user with a arms, b of them in the block (a column of ``pairs``: b, a), wants demand/a of
@@ -120,7 +120,7 @@ def _slots(pairs: NDArray[np.int64], demand: int, max_slots: int) -> tuple[int, 
     return int(n_slots[best]), int(repeats[best])
 
 
-def _spread(patterns: BoolMatrix, of_user: IntVector, n_slots: int) -> Rows:
+def _spread(patterns: BoolArray, of_user: LongArray, n_slots: int) -> WholeArray:
     """Return slots in which every user plays each active arm evenly and all loads are even."""
     sizes = patterns.sum(axis=1)
     places, counts = _places(of_user, len(patterns))
@@ -134,8 +134,8 @@ def _spread(patterns: BoolMatrix, of_user: IntVector, n_slots: int) -> Rows:
     return rows
 
 
-@njit(cache=True)
-def _places(of_user: IntVector, n_types: int) -> tuple[IntVector, IntVector]:
+@kernel()
+def _places(of_user: LongArray, n_types: int) -> tuple[LongArray, LongArray]:
     """Return each user's number among those of its type, and the users of each type."""
     counts = np.zeros(n_types, np.int64)
     places = np.empty_like(of_user)
@@ -145,14 +145,14 @@ def _places(of_user: IntVector, n_types: int) -> tuple[IntVector, IntVector]:
     return places, counts
 
 
-def _whole_shares(active: BoolMatrix, n_slots: int) -> NDArray[np.int64]:
+def _whole_shares(active: BoolArray, n_slots: int) -> LongArray:
     """Return whole shares of sum ``n_slots`` a user, floor or ceiling of even ones.
 
     Every arm's total, too, is floor or ceiling of what it would be for even shares, so that
     rounding never takes a mean load below a whole number.
     """
     n_users = len(active)
-    sizes: IntVector = active.sum(axis=1)
+    sizes: LongArray = active.sum(axis=1)
     each, extra = n_slots // sizes, n_slots % sizes
     rank = active.cumsum(axis=1) - 1
     chosen = active & ((rank - np.arange(n_users)[:, None]) % sizes[:, None] < extra[:, None])
@@ -162,5 +162,5 @@ def _whole_shares(active: BoolMatrix, n_slots: int) -> NDArray[np.int64]:
     high = np.array([-(-n_slots * load // unit) for load in loads]) - given
     if not settle(chosen, active, low, high):
         raise RuntimeError("a transport polytope with whole bounds must have a whole point")
-    shares: NDArray[np.int64] = np.where(active, each[:, None], 0) + chosen
+    shares: LongArray = np.where(active, each[:, None], 0) + chosen
     return shares

@@ -14,15 +14,14 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from shoal.arrays import BoolArray, WholeArray
 from shoal.decompositions.decomposition import Decomposition
-from shoal.decompositions.demand import BoolMatrix
 from shoal.errors import InvalidInputError
 from shoal.model.numbers import whole_number
 
 
-def read_active(path: str | Path) -> tuple[BoolMatrix, int | None]:
+def read_active(path: str | Path) -> tuple[BoolArray, int | None]:
     """Return the active arms, (n_users, n_arms), and the demand where the file names one."""
     file = Path(path)
     readers = {".json": _read_json, ".csv": _read_pairs, ".parquet": _read_pairs}
@@ -49,7 +48,7 @@ def write_assignments(decomposition: Decomposition, path: Path) -> None:
     ).write_parquet(path)
 
 
-def _read_json(file: Path) -> tuple[BoolMatrix, int | None]:
+def _read_json(file: Path) -> tuple[BoolArray, int | None]:
     found = json.loads(file.read_text(encoding="utf-8"))
     content: dict[str, Any] = found if isinstance(found, dict) else {"active": found}
     rows = content.get("active")
@@ -62,7 +61,7 @@ def _read_json(file: Path) -> tuple[BoolMatrix, int | None]:
     return matrix, None if demand is None else whole_number("demand", demand)
 
 
-def _read_pairs(file: Path) -> tuple[BoolMatrix, int | None]:
+def _read_pairs(file: Path) -> tuple[BoolArray, int | None]:
     read = pl.read_csv if file.suffix == ".csv" else pl.read_parquet
     frame = read(file)
     for name in ("user", "arm"):
@@ -77,9 +76,7 @@ def _read_pairs(file: Path) -> tuple[BoolMatrix, int | None]:
     return _matrix(users, arms, int(users.max(initial=-1)) + 1, None), None
 
 
-def _matrix(
-    users: NDArray[np.integer[Any]], arms: NDArray[np.integer[Any]], n_users: int, n_arms: Any
-) -> BoolMatrix:
+def _matrix(users: WholeArray, arms: WholeArray, n_users: int, n_arms: Any) -> BoolArray:
     least = int(arms.max(initial=0)) + 1
     width = least if n_arms is None else whole_number("n_arms", n_arms, least=least)
     matrix = np.zeros((n_users, width), np.bool_)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from shoal.arrays import BoolArray
 from shoal.decompositions.decomposition import Decomposition, arm_dtype
-from shoal.decompositions.demand import BoolMatrix, checked_crowds, needed
+from shoal.decompositions.demand import checked_crowds, needed
 from shoal.decompositions.random import draw
 
 
 def greedy_decomposition(
-    active: BoolMatrix, demand: int, *, min_crowd: int, rng: np.random.Generator | None = None
+    active: BoolArray, demand: int, *, min_crowd: int, rng: np.random.Generator | None = None
 ) -> Decomposition:
     """Gather on each arm all users who want it, until the hungriest of them is served.
 

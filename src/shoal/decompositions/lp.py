@@ -17,18 +17,16 @@ import math
 
 import highspy
 import numpy as np
-from numpy.typing import NDArray
 
+from shoal.arrays import BoolArray, LongArray, WholeArray
 from shoal.decompositions.decomposition import Decomposition, arm_dtype
-from shoal.decompositions.demand import BoolMatrix, checked_crowds
+from shoal.decompositions.demand import checked_crowds
 from shoal.decompositions.solver import quiet_solver, solve
 from shoal.errors import DemandError, InvalidInputError
 
-Shares = NDArray[np.int64]
-
 
 def lp_decomposition(
-    active: BoolMatrix, demand: int, *, min_crowd: int, favour_large: bool = True
+    active: BoolArray, demand: int, *, min_crowd: int, favour_large: bool = True
 ) -> Decomposition:
     """Write the demand as a convex combination of assignments that are informative for all.
 
@@ -51,7 +49,7 @@ def lp_decomposition(
     return Decomposition(assignments, -(-demand * steps // total))
 
 
-def even_shares(active: BoolMatrix) -> tuple[Shares, int]:
+def even_shares(active: BoolArray) -> tuple[LongArray, int]:
     """Return equal whole shares of each user's active arms, and their sum, the same for all."""
     sizes = active.sum(axis=1)
     total = math.lcm(*set(sizes.tolist()))
@@ -63,7 +61,7 @@ def even_shares(active: BoolMatrix) -> tuple[Shares, int]:
     return np.where(active, total // sizes[:, None], 0), total
 
 
-def checked_loads(shares: Shares, total: int, min_crowd: int) -> None:
+def checked_loads(shares: LongArray, total: int, min_crowd: int) -> None:
     """Refuse shares outside P_C of the arms that have any: an arm with too small a mean load."""
     loads = shares.sum(axis=0)
     short = (loads > 0) & (loads < min_crowd * total)
@@ -76,8 +74,8 @@ def checked_loads(shares: Shares, total: int, min_crowd: int) -> None:
 
 
 def caratheodory(
-    shares: Shares, total: int, *, favour_large: bool = True
-) -> tuple[NDArray[np.signedinteger], NDArray[np.int64]]:
+    shares: LongArray, total: int, *, favour_large: bool = True
+) -> tuple[WholeArray, LongArray]:
     """Split ``shares`` (n_users, n_arms), each row of sum ``total``, into weighted assignments.
 
     Returns the assignments and their weights, which sum to ``total``; weighted, they add up to
@@ -87,7 +85,7 @@ def caratheodory(
     least, most = shares.sum(axis=0) // total, -(-shares.sum(axis=0) // total)
     left = shares.copy()
     face = _Face(shares > 0, least, most)
-    assignments: list[NDArray[np.signedinteger]] = []
+    assignments: list[WholeArray] = []
     steps: list[int] = []
     everyone = np.arange(n_users)
     while total > 0:
@@ -111,11 +109,11 @@ def caratheodory(
 class _Face:
     """The smallest face of the polytope that holds what is left, as one warm LP."""
 
-    def __init__(self, support: BoolMatrix, least: Shares, most: Shares) -> None:
+    def __init__(self, support: BoolArray, least: LongArray, most: LongArray) -> None:
         n_arms = support.shape[1]
         # Users with one arm are constants.
         self._free = np.flatnonzero(support.sum(axis=1) > 1)
-        self._arms: NDArray[np.int64] = support.argmax(axis=1)
+        self._arms: LongArray = support.argmax(axis=1)
         fixed = np.bincount(np.delete(self._arms, self._free), minlength=n_arms)
         self._least, self._most = least - fixed, most - fixed
         row, self._arm = np.nonzero(support[self._free])
@@ -136,7 +134,7 @@ class _Face:
         self._solver.passModel(lp)
         self._open = np.ones(n_pairs, bool)
 
-    def vertex(self, left: Shares, *, favour_large: bool) -> NDArray[np.int64]:
+    def vertex(self, left: LongArray, *, favour_large: bool) -> LongArray:
         """Return an assignment on the face."""
         if len(self._free):
             if favour_large:
@@ -148,7 +146,7 @@ class _Face:
             self._arms[self._user[chosen]] = self._arm[chosen]
         return self._arms.copy()
 
-    def shrink(self, left: Shares, at_least: BoolMatrix, at_most: BoolMatrix) -> None:
+    def shrink(self, left: LongArray, at_least: BoolArray, at_most: BoolArray) -> None:
         """Close the pairs with nothing left, and fix the loads that became tight."""
         gone = np.flatnonzero(self._open & (left[self._user, self._arm] == 0))
         if len(gone):

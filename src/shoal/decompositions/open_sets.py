@@ -15,12 +15,9 @@ from __future__ import annotations
 
 import highspy
 import numpy as np
-from numpy.typing import NDArray
 
-from shoal.decompositions.demand import BoolMatrix, IntVector
+from shoal.arrays import BoolArray, FloatArray, LongArray
 from shoal.decompositions.solver import quiet_solver, solve
-
-Floats = NDArray[np.float64]
 
 
 class OpenSetProgram:
@@ -45,20 +42,20 @@ class OpenSetProgram:
 
     def __init__(
         self,
-        patterns: BoolMatrix,
-        counts: IntVector,
+        patterns: BoolArray,
+        counts: LongArray,
         *,
         min_crowd: int,
-        extra: Floats,
-        gains: Floats,
-        lower: Floats,
-        upper: Floats,
+        extra: FloatArray,
+        gains: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
     ) -> None:
         self._patterns, self._counts, self._min_crowd = patterns, counts, min_crowd
         self._row_of = np.cumsum(patterns.ravel()).reshape(patterns.shape)  # 0 is the weights' row
         self._n_extra = len(gains)
-        self.sets: list[BoolMatrix] = []
-        self._pairs: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+        self.sets: list[BoolArray] = []
+        self._pairs: list[tuple[LongArray, LongArray]] = []
         self._crowd_rows: list[int] = []
         kinds, columns = np.nonzero(extra.T)
         lp = highspy.HighsLp()
@@ -75,7 +72,7 @@ class OpenSetProgram:
         self._solver = quiet_solver()
         self._solver.passModel(lp)
 
-    def add(self, opened: BoolMatrix) -> None:
+    def add(self, opened: BoolArray) -> None:
         """Bring a set of open arms, (n_arms,), into play."""
         kind, arm = np.nonzero(self._patterns & opened)
         kinds, type_row = np.unique(kind, return_inverse=True)
@@ -126,14 +123,14 @@ class OpenSetProgram:
         solve(self._solver)
         return float(self._solver.getInfo().objective_function_value)
 
-    def prices(self) -> tuple[float, Floats]:
+    def prices(self) -> tuple[float, FloatArray]:
         """Return the dual price of weight, and of each pair's row, (n_types, n_arms)."""
         duals = np.asarray(self._solver.getSolution().row_dual)
         prices = np.zeros(self._patterns.shape)
         prices[self._patterns] = duals[1 : 1 + int(self._patterns.sum())]
         return float(duals[0]), -prices
 
-    def crowd_prices(self) -> Floats:
+    def crowd_prices(self) -> FloatArray:
         """Return the dual price of a user on each open arm of each set, (n_sets, n_arms)."""
         duals = np.asarray(self._solver.getSolution().row_dual)
         prices = np.zeros((len(self.sets), self._patterns.shape[1]))
@@ -141,7 +138,7 @@ class OpenSetProgram:
             prices[number, opened] = -duals[row : row + opened.sum()] / self._min_crowd
         return prices
 
-    def solution(self) -> tuple[Floats, Floats]:
+    def solution(self) -> tuple[FloatArray, FloatArray]:
         """Return the sets' weights, (n_sets,), and plays, (n_sets, n_types, n_arms)."""
         values = np.maximum(0.0, np.asarray(self._solver.getSolution().col_value))
         weights = np.zeros(len(self.sets))

@@ -9,19 +9,18 @@ took from users is made up for at the end, arm by arm, with everyone who wants t
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shoal.arrays import BoolArray, FloatArray, LongArray
 from shoal.decompositions.decomposition import Decomposition, arm_dtype, joined
-from shoal.decompositions.demand import BoolMatrix, needed, types
+from shoal.decompositions.demand import needed, types
 from shoal.decompositions.equitable import equitable, settle
 from shoal.decompositions.euler import euler_decomposition, open_blocks
-from shoal.decompositions.open_sets import Floats
 from shoal.decompositions.optimum import Optimum, optimum
 from shoal.errors import DemandError
 
 
 def optimal_decomposition(
-    active: BoolMatrix, demand: int, *, min_crowd: int, levels: int = 8, seconds: float = 60.0
+    active: BoolArray, demand: int, *, min_crowd: int, levels: int = 8, seconds: float = 60.0
 ) -> Decomposition:
     """Meet the demand in demand/beta assignments, the fewest up to rounding.
 
@@ -75,8 +74,8 @@ def rounded(best: Optimum, demand: int, *, min_crowd: int, levels: int = 8) -> D
 
 
 def _whole_plays(
-    best: Optimum, opened: BoolMatrix, plays: Floats, n_slots: int, min_crowd: int
-) -> NDArray[np.int64]:
+    best: Optimum, opened: BoolArray, plays: FloatArray, n_slots: int, min_crowd: int
+) -> LongArray:
     """Round plays per type to whole ones per user that keep ``min_crowd`` users on open arms."""
     inside = best.patterns & opened
     n_inside = inside.sum(axis=1, keepdims=True)
@@ -98,11 +97,11 @@ def _whole_plays(
     chosen = allowed & (turn < extra[best.of_user, None])
     crowds = np.where(opened, min_crowd * n_slots, 0) - shares.sum(axis=0)
     settle(chosen, allowed, crowds, np.full(len(opened), n_users))
-    rounded_plays: NDArray[np.int64] = shares + chosen
+    rounded_plays: LongArray = shares + chosen
     return rounded_plays
 
 
-def _rest(active: BoolMatrix, lacking: NDArray[np.int64]) -> Decomposition:
+def _rest(active: BoolArray, lacking: LongArray) -> Decomposition:
     """Gather on each arm all who want it, as often as the one who lacks most needs it."""
     times = np.where(active, lacking, 0).max(axis=0)
     arms = np.flatnonzero(times > 0)

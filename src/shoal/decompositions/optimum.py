@@ -20,14 +20,9 @@ from time import monotonic
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.decompositions.demand import (
-    BoolMatrix,
-    IntVector,
-    checked_active,
-    checked_crowds,
-    types,
-)
-from shoal.decompositions.open_sets import Floats, OpenSetProgram
+from shoal.arrays import BoolArray, FloatArray, LongArray
+from shoal.decompositions.demand import checked_active, checked_crowds, types
+from shoal.decompositions.open_sets import OpenSetProgram
 from shoal.decompositions.pricing import fillable_sets, pricing
 from shoal.model.numbers import whole_number
 
@@ -58,13 +53,13 @@ class Optimum:
 
     beta: float
     bound: float
-    open_sets: BoolMatrix
-    set_weights: Floats
-    plays: Floats
-    prices: Floats
-    patterns: BoolMatrix
-    counts: IntVector
-    of_user: IntVector
+    open_sets: BoolArray
+    set_weights: FloatArray
+    plays: FloatArray
+    prices: FloatArray
+    patterns: BoolArray
+    counts: LongArray
+    of_user: LongArray
 
     @property
     def gap(self) -> float:
@@ -127,7 +122,7 @@ def optimum(
 
 
 def beta_program(
-    patterns: BoolMatrix, counts: IntVector, *, min_crowd: int, exact: bool
+    patterns: BoolArray, counts: LongArray, *, min_crowd: int, exact: bool
 ) -> OpenSetProgram:
     """Return the program for the largest beta, without any open set yet."""
     sizes = patterns.sum(axis=1)
@@ -143,19 +138,19 @@ def beta_program(
     )
 
 
-def _first_sets(wanted: BoolMatrix) -> BoolMatrix:
+def _first_sets(wanted: BoolArray) -> BoolArray:
     """Return all wanted arms at once and each alone, (n_sets, n_arms)."""
     return np.vstack([wanted, np.diag(wanted)[wanted]])
 
 
 def _generate(
     program: OpenSetProgram,
-    prices: Floats,
-    patterns: BoolMatrix,
-    counts: IntVector,
+    prices: FloatArray,
+    patterns: BoolArray,
+    counts: LongArray,
     min_crowd: int,
     seconds: float,
-) -> tuple[float, float, Floats]:
+) -> tuple[float, float, FloatArray]:
     """Add the open sets that prices ask for; return beta, the least bound and its prices."""
     oracle = pricing(patterns, counts, min_crowd=min_crowd)
     end, bound = monotonic() + seconds, 1.0

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from time import monotonic
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from shoal.arrays import BoolArray, FloatArray, LongArray
 from shoal.decompositions.decomposition import Decomposition
-from shoal.decompositions.demand import BoolMatrix
 from shoal.decompositions.lp import caratheodory
-from shoal.decompositions.open_sets import Floats, OpenSetProgram
+from shoal.decompositions.open_sets import OpenSetProgram
 from shoal.decompositions.pricing import pricing
 from shoal.errors import InvalidInputError
 from shoal.model.numbers import whole_number
@@ -45,10 +45,10 @@ class Membership:
 
     inside: bool
     vertices: Decomposition | None = None
-    open_sets: BoolMatrix | None = None
-    weights: Floats | None = None
-    points: Floats | None = None
-    prices: Floats | None = None
+    open_sets: BoolArray | None = None
+    weights: FloatArray | None = None
+    points: FloatArray | None = None
+    prices: FloatArray | None = None
     bound: float | None = None
 
     def __bool__(self) -> bool:
@@ -154,7 +154,7 @@ def in_polytope(
             program.add(opened)
 
 
-def _checked_point(shares: ArrayLike, total: int) -> tuple[NDArray[np.int64], int]:
+def _checked_point(shares: ArrayLike, total: int) -> tuple[LongArray, int]:
     point = np.asarray(shares)
     if point.ndim != 2 or 0 in point.shape:
         raise InvalidInputError(f"shares must have shape (n_users, n_arms); got {point.shape}.")

@@ -12,15 +12,14 @@ from time import monotonic
 import highspy
 import numpy as np
 
-from shoal.decompositions.demand import BoolMatrix, IntVector
-from shoal.decompositions.open_sets import Floats
+from shoal.arrays import BoolArray, FloatArray, LongArray
 from shoal.decompositions.solver import quiet_solver, solve
 
 TRIED_ARMS = 12
 _AT_ONCE = 8
 
 
-def pricing(patterns: BoolMatrix, counts: IntVector, *, min_crowd: int) -> Trial | Mip:
+def pricing(patterns: BoolArray, counts: LongArray, *, min_crowd: int) -> Trial | Mip:
     """Return the exact pricing that suits the number of wanted arms."""
     kind = Trial if patterns.any(axis=0).sum() <= TRIED_ARMS else Mip
     return kind(patterns, counts, min_crowd=min_crowd)
@@ -29,7 +28,7 @@ def pricing(patterns: BoolMatrix, counts: IntVector, *, min_crowd: int) -> Trial
 class Trial:
     """Pricing by trying all sets that can be filled."""
 
-    def __init__(self, patterns: BoolMatrix, counts: IntVector, *, min_crowd: int) -> None:
+    def __init__(self, patterns: BoolArray, counts: LongArray, *, min_crowd: int) -> None:
         n_types, n_arms = patterns.shape
         self.sets = fillable_sets(patterns, counts, min_crowd)
         self._patterns, self._min_crowd = patterns, min_crowd
@@ -52,8 +51,8 @@ class Trial:
         self._solver.passModel(lp)
 
     def best(
-        self, prices: Floats, *, above: float, seconds: float
-    ) -> tuple[list[BoolMatrix], float]:
+        self, prices: FloatArray, *, above: float, seconds: float
+    ) -> tuple[list[BoolArray], float]:
         """Return sets of value more than ``above``, and an upper bound on every set's value."""
         end = monotonic() + seconds
         gains = np.where(self._patterns, prices, -np.inf)
@@ -61,7 +60,7 @@ class Trial:
         hopes = np.array(
             [np.maximum(0.0, gains[:, opened].max(axis=1)).sum() for opened in self.sets]
         )
-        found: list[BoolMatrix] = []
+        found: list[BoolArray] = []
         bound = above
         for number in np.argsort(-hopes, kind="stable"):
             if hopes[number] <= above or len(found) == _AT_ONCE or monotonic() > end:
@@ -73,7 +72,7 @@ class Trial:
                 found.append(self.sets[number])
         return found, bound
 
-    def value(self, prices: Floats, opened: BoolMatrix) -> float:
+    def value(self, prices: FloatArray, opened: BoolArray) -> float:
         """Return the largest sum of prices·plays with exactly these arms open."""
         pairs = np.arange(len(self._kind), dtype=np.int32)
         self._solver.changeColsCost(len(pairs), pairs, prices[self._kind, self._arm])
@@ -86,7 +85,7 @@ class Trial:
         return float(self._solver.getInfo().objective_function_value)
 
 
-def fillable_sets(patterns: BoolMatrix, counts: IntVector, min_crowd: int) -> BoolMatrix:
+def fillable_sets(patterns: BoolArray, counts: LongArray, min_crowd: int) -> BoolArray:
     """Return all sets of arms that can be open at once, (n_sets, n_arms): Hall's condition."""
     arms = np.flatnonzero(patterns.any(axis=0))
     codes = patterns[:, arms] @ (1 << np.arange(len(arms)))
@@ -101,16 +100,16 @@ def fillable_sets(patterns: BoolMatrix, counts: IntVector, min_crowd: int) -> Bo
     for bit in 1 << np.arange(len(arms)):
         has = (subsets & bit) > 0
         spare[has] = np.minimum(spare[has], spare[~has])
-    sets: BoolMatrix = np.zeros((1 << len(arms), patterns.shape[1]), np.bool_)
+    sets: BoolArray = np.zeros((1 << len(arms), patterns.shape[1]), np.bool_)
     sets[:, arms] = (subsets[:, None] >> np.arange(len(arms)) & 1).astype(np.bool_)
-    fillable: BoolMatrix = sets[(spare >= 0) & (sizes > 0)]
+    fillable: BoolArray = sets[(spare >= 0) & (sizes > 0)]
     return fillable
 
 
 class Mip:
     """Pricing by a MILP that decides which arms to open."""
 
-    def __init__(self, patterns: BoolMatrix, counts: IntVector, *, min_crowd: int) -> None:
+    def __init__(self, patterns: BoolArray, counts: LongArray, *, min_crowd: int) -> None:
         n_types, n_arms = patterns.shape
         kind, arm = np.nonzero(patterns)
         n_pairs = len(kind)
@@ -144,8 +143,8 @@ class Mip:
         self._solver.passModel(lp)
 
     def best(
-        self, prices: Floats, *, above: float, seconds: float
-    ) -> tuple[list[BoolMatrix], float]:
+        self, prices: FloatArray, *, above: float, seconds: float
+    ) -> tuple[list[BoolArray], float]:
         """Return a set of value more than ``above``, and an upper bound on every set's value."""
         pairs = np.arange(len(self._kind), dtype=np.int32)
         self._solver.changeColsCost(len(pairs), pairs, prices[self._kind, self._arm])

@@ -13,8 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.decompositions.demand import BoolMatrix, IntVector
-from shoal.decompositions.open_sets import Floats
+from shoal.arrays import BoolArray, FloatArray, LongArray
 from shoal.decompositions.optimum import ENUMERATED_ARMS, beta_program
 from shoal.decompositions.pricing import fillable_sets
 from shoal.errors import InvalidInputError
@@ -39,7 +38,7 @@ class Proof:
 
     lower: Fraction
     upper: Fraction
-    open_sets: BoolMatrix
+    open_sets: BoolArray
     set_weights: NDArray[np.object_]
     plays: NDArray[np.object_]
     prices: NDArray[np.object_]
@@ -52,7 +51,7 @@ class Proof:
 
 
 def prove_beta(
-    patterns: BoolMatrix, counts: IntVector, *, min_crowd: int, exact: bool = False
+    patterns: BoolArray, counts: LongArray, *, min_crowd: int, exact: bool = False
 ) -> Proof:
     """Prove bounds on the largest beta of the graph with these types of users.
 
@@ -90,7 +89,7 @@ def prove_beta(
     )
 
 
-def _fractions(values: Floats) -> NDArray[np.object_]:
+def _fractions(values: FloatArray) -> NDArray[np.object_]:
     flat = [Fraction(value).limit_denominator(_DENOMINATOR) for value in values.ravel().tolist()]
     fractions = np.empty(len(flat), np.object_)
     fractions[:] = flat
@@ -98,10 +97,10 @@ def _fractions(values: Floats) -> NDArray[np.object_]:
 
 
 def _lower(
-    patterns: BoolMatrix,
-    counts: IntVector,
+    patterns: BoolArray,
+    counts: LongArray,
     min_crowd: int,
-    sets: BoolMatrix,
+    sets: BoolArray,
     weights: NDArray[np.object_],
     plays: NDArray[np.object_],
     *,
@@ -125,10 +124,10 @@ def _lower(
 
 
 def _upper(
-    patterns: BoolMatrix,
-    counts: IntVector,
+    patterns: BoolArray,
+    counts: LongArray,
     min_crowd: int,
-    sets: BoolMatrix,
+    sets: BoolArray,
     prices: NDArray[np.object_],
     crowd_prices: NDArray[np.object_],
 ) -> Fraction:

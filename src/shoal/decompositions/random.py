@@ -6,18 +6,19 @@ Each user goes to a uniformly random active arm, again and again, until all dema
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from shoal.arrays import BoolArray, LongArray, WholeArray
 from shoal.decompositions.decomposition import Decomposition, arm_dtype
-from shoal.decompositions.demand import BoolMatrix, checked_crowds, needed
+from shoal.decompositions.demand import checked_crowds, needed
 from shoal.errors import DemandError
+from shoal.kernels import kernel
 
 _CHUNK = 1 << 21  # user-rounds drawn at once: bounds the memory for random bits
 
 
 def random_decomposition(
-    active: BoolMatrix,
+    active: BoolArray,
     demand: int,
     *,
     min_crowd: int,
@@ -47,7 +48,7 @@ def random_decomposition(
     need = needed(active, demand)
     counts = np.zeros(active.shape, np.int64)
     unmet = int(sizes.sum())
-    chunks: list[NDArray[np.signedinteger]] = []
+    chunks: list[WholeArray] = []
     drawn = 0
     while unmet and drawn < limit:
         bits = _bits(min(limit - drawn, max(1, _CHUNK // n_users)), n_users, rng)
@@ -64,9 +65,7 @@ def random_decomposition(
     return Decomposition(np.concatenate(chunks), np.ones(drawn, np.int64))
 
 
-def draw(
-    active: BoolMatrix, n_assignments: int, *, rng: np.random.Generator
-) -> NDArray[np.signedinteger]:
+def draw(active: BoolArray, n_assignments: int, *, rng: np.random.Generator) -> WholeArray:
     """Draw a uniformly random active arm for each user, (n_assignments, n_users)."""
     lists, sizes = _active_lists(active)
     rows = np.empty((n_assignments, len(active)), lists.dtype)
@@ -82,20 +81,20 @@ def _bits(n_rows: int, n_users: int, rng: np.random.Generator) -> NDArray[np.uin
 
 
 def _active_lists(
-    active: BoolMatrix,
-) -> tuple[NDArray[np.signedinteger], NDArray[np.int64]]:
+    active: BoolArray,
+) -> tuple[WholeArray, LongArray]:
     """Return each user's active arms, first in each row, and their number."""
     sizes = active.sum(axis=1)
     order = np.argsort(~active, axis=1, kind="stable")[:, : sizes.max()]
     return np.ascontiguousarray(order, arm_dtype(active.shape[1])), sizes
 
 
-@njit(cache=True)
+@kernel()
 def _pick(
-    rows: NDArray[np.signedinteger],
+    rows: WholeArray,
     bits: NDArray[np.uint32],
-    lists: NDArray[np.signedinteger],
-    sizes: NDArray[np.int64],
+    lists: WholeArray,
+    sizes: LongArray,
 ) -> None:
     for row in range(len(rows)):
         for user in range(rows.shape[1]):
@@ -104,14 +103,14 @@ def _pick(
             rows[row, user] = lists[user, pick]
 
 
-@njit(cache=True)
+@kernel()
 def _draw_until_met(
-    rows: NDArray[np.signedinteger],
+    rows: WholeArray,
     bits: NDArray[np.uint32],
-    lists: NDArray[np.signedinteger],
-    sizes: NDArray[np.int64],
-    need: NDArray[np.int64],
-    counts: NDArray[np.int64],
+    lists: WholeArray,
+    sizes: LongArray,
+    need: LongArray,
+    counts: LongArray,
     unmet: int,
     min_crowd: int,
 ) -> tuple[int, int]:

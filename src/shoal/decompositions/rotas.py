@@ -7,16 +7,16 @@ one user on each arm in every slot.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from shoal.arrays import BoolArray, LongArray, WholeArray
 from shoal.decompositions.decomposition import arm_dtype
-from shoal.decompositions.demand import BoolMatrix, IntVector
-
-Rows = NDArray[np.signedinteger]
+from shoal.kernels import kernel
 
 
-def rotas(patterns: BoolMatrix, of_user: IntVector, starts: IntVector, *, n_slots: int) -> Rows:
+def rotas(
+    patterns: BoolArray, of_user: LongArray, starts: LongArray, *, n_slots: int
+) -> WholeArray:
     """Return the arm of each user in each slot, (n_slots, n_users).
 
     Parameters
@@ -46,8 +46,8 @@ def rotas(patterns: BoolMatrix, of_user: IntVector, starts: IntVector, *, n_slot
     return rows
 
 
-@njit(cache=True)
-def _write_packed(rows: Rows, words: NDArray[np.uint64], shifts: NDArray[np.uint64]) -> None:
+@kernel()
+def _write_packed(rows: WholeArray, words: NDArray[np.uint64], shifts: NDArray[np.uint64]) -> None:
     """Write rotas of at most 16 arms: four bits an arm, the whole list in one word that turns."""
     n_slots, n_users = rows.shape
     width = 1024  # users whose words stay in the fastest cache from slot to slot
@@ -61,9 +61,9 @@ def _write_packed(rows: Rows, words: NDArray[np.uint64], shifts: NDArray[np.uint
                 word[user] = (word[user] >> np.uint64(4)) | (arm << shift[user])
 
 
-@njit(cache=True)
+@kernel()
 def _write(
-    rows: Rows, lists: Rows, sizes: IntVector, of_user: IntVector, places: IntVector
+    rows: WholeArray, lists: WholeArray, sizes: LongArray, of_user: LongArray, places: LongArray
 ) -> None:
     for slot in range(len(rows)):
         for user, kind in enumerate(of_user):

@@ -11,13 +11,12 @@ from abc import ABC, abstractmethod
 from typing import ClassVar, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from shoal.environments.participation import Counts, everyone, some, some_merged
+from shoal.arrays import FloatArray, IntArray
+from shoal.environments.participation import everyone, some, some_merged
 from shoal.errors import InvalidInputError
 from shoal.model import Feedback, Plan, Problem, Stateful
-
-FloatArray = NDArray[np.float64]
 
 
 class Environment(Stateful, ABC):
@@ -122,7 +121,7 @@ class Environment(Stateful, ABC):
         return Feedback(self._totals(plan, reported), released, reported, plan)
 
     @abstractmethod
-    def _totals(self, plan: Plan, reported: Counts) -> FloatArray:
+    def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
         """Draw each group's total, (n_groups,), where ``reported`` rewards of each user count."""
 
 

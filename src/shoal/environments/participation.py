@@ -9,21 +9,19 @@ merged in one of them: there, a short group is withheld in that round.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
+from shoal.arrays import FloatArray, IntArray, LongArray
 from shoal.errors import InvalidInputError
+from shoal.kernels import kernel
 from shoal.model import Plan
 from shoal.model.feedback import merge_plan
 from shoal.model.merging import merge_short
-
-Counts = NDArray[np.int32]
 
 _DRAWS = 2**15
 """Chances drawn at once: few calls where users are few, little memory where they are many."""
 
 
-def everyone(plan: Plan) -> tuple[Counts, Counts]:
+def everyone(plan: Plan) -> tuple[IntArray, IntArray]:
     """Return the rounds of each group, (n_groups,), and user, (n_users,), where all report."""
     released, reported = _none(plan)
     _count_all(plan.groups, plan.repeats, released, reported)
@@ -31,8 +29,8 @@ def everyone(plan: Plan) -> tuple[Counts, Counts]:
 
 
 def some(
-    plan: Plan, chances: NDArray[np.float64], *, rng: np.random.Generator
-) -> tuple[Plan, Counts, Counts, int, int]:
+    plan: Plan, chances: FloatArray, *, rng: np.random.Generator
+) -> tuple[Plan, IntArray, IntArray, int, int]:
     """Return the plan and the same, where each user reports with the probability in ``chances``.
 
     Then come the least number of reporters behind a released total, 0 if nothing was released,
@@ -56,8 +54,8 @@ def some(
 
 
 def some_merged(
-    plan: Plan, chances: NDArray[np.float64], *, rng: np.random.Generator
-) -> tuple[Plan, Counts, Counts, int, int]:
+    plan: Plan, chances: FloatArray, *, rng: np.random.Generator
+) -> tuple[Plan, IntArray, IntArray, int, int]:
     """Return what ``some`` does for a plan of one round, and the plan with its groups merged."""
     _, reported = _none(plan)
     problem = plan.problem
@@ -77,7 +75,7 @@ def some_merged(
     return plan, released, reported, smallest, withheld
 
 
-def _none(plan: Plan) -> tuple[Counts, Counts]:
+def _none(plan: Plan) -> tuple[IntArray, IntArray]:
     if plan.repeats >= 2**31:
         raise InvalidInputError(
             f"repeats must be less than 2**31 to be played; got {plan.repeats}."
@@ -85,22 +83,22 @@ def _none(plan: Plan) -> tuple[Counts, Counts]:
     return np.zeros(plan.n_groups, np.int32), np.zeros(len(plan.groups), np.int32)
 
 
-@njit(cache=True)
-def _count_all(groups: Counts, repeats: int, released: Counts, reported: Counts) -> None:
+@kernel()
+def _count_all(groups: IntArray, repeats: int, released: IntArray, reported: IntArray) -> None:
     for user in range(len(groups)):
         if groups[user] >= 0:
             released[groups[user]] = repeats
             reported[user] = repeats
 
 
-@njit(cache=True)
+@kernel()
 def _count_reporters(
-    uniforms: NDArray[np.float64],  # (n_rounds, n_users)
-    chances: NDArray[np.float64],
-    groups: Counts,
+    uniforms: FloatArray,  # (n_rounds, n_users)
+    chances: FloatArray,
+    groups: IntArray,
     min_group_size: int,
-    released: Counts,
-    reported: Counts,
+    released: IntArray,
+    reported: IntArray,
 ) -> tuple[int, int]:
     n_rounds, n_users = uniforms.shape
     reporters = np.empty(len(released), np.int32)
@@ -127,17 +125,17 @@ def _count_reporters(
     return smallest if smallest <= n_users else 0, withheld
 
 
-@njit(cache=True)
+@kernel()
 def _count_once(
-    uniforms: NDArray[np.float64],
-    chances: NDArray[np.float64],
-    arms: Counts,
-    groups: Counts,
+    uniforms: FloatArray,
+    chances: FloatArray,
+    arms: IntArray,
+    groups: IntArray,
     n_arms: int,
     shard_size: int,
-    reporters: NDArray[np.int64],
-    crowds: NDArray[np.int64],
-    reported: Counts,
+    reporters: LongArray,
+    crowds: LongArray,
+    reported: IntArray,
 ) -> None:
     """Count each group's reporters, and number the arms of each shard as its crowds."""
     for user in range(len(groups)):

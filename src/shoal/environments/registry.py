@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from shoal.arrays import FloatArray
 from shoal.environments.base import Environment
 from shoal.environments.stochastic import Bernoulli, Bounded, Deterministic, Gaussian
 from shoal.errors import UnknownNameError
@@ -37,7 +38,7 @@ did you mean 'bernoulli'?
     return REWARDS[check_rewards(rewards)](problem, means, rng=rng, participation=participation)
 
 
-def check_means(means: ArrayLike, *, rewards: str) -> NDArray[np.float64]:
+def check_means(means: ArrayLike, *, rewards: str) -> FloatArray:
     """Return ``means`` as a matrix that these rewards can have, or say where they can't.
 
     >>> check_means([[0.2, 1.2]], rewards="bernoulli")

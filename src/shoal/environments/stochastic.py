@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.environments.base import Environment, FloatArray
-from shoal.environments.participation import Counts
+from shoal.arrays import FloatArray, IntArray
+from shoal.environments.base import Environment
 from shoal.errors import InvalidInputError
+from shoal.kernels import kernel
 from shoal.model import Plan, Problem
 
 
@@ -45,7 +45,7 @@ class Bernoulli(Environment):
         self._uniforms = np.empty(problem.n_users)
         self._users = np.arange(problem.n_users)
 
-    def _totals(self, plan: Plan, reported: Counts) -> FloatArray:
+    def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
         totals = np.zeros(plan.n_groups)
         if plan.repeats == 1:
             # Policies that learn every round come here: no memory is taken but the feedback's.
@@ -63,7 +63,7 @@ class Gaussian(Environment):
     rewards: ClassVar[str] = "gaussian"
     means_are_shares: ClassVar[bool] = False
 
-    def _totals(self, plan: Plan, reported: Counts) -> FloatArray:
+    def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
         totals, variances = np.zeros(plan.n_groups), np.zeros(plan.n_groups)
         _add_means(self.means, plan.arms, plan.groups, reported, totals)
         _add_by_group(reported, plan.groups, variances)
@@ -99,7 +99,7 @@ class Bounded(Environment):
             )
         self.concentration = float(concentration)
 
-    def _totals(self, plan: Plan, reported: Counts) -> FloatArray:
+    def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
         totals = np.zeros(plan.n_groups)
         _add_betas(
             self.rng, self.concentration, self.means, plan.arms, plan.groups, reported, totals
@@ -112,19 +112,19 @@ class Deterministic(Environment):
 
     rewards: ClassVar[str] = "deterministic"
 
-    def _totals(self, plan: Plan, reported: Counts) -> FloatArray:
+    def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
         totals = np.zeros(plan.n_groups)
         _add_means(self.means, plan.arms, plan.groups, reported, totals)
         return totals
 
 
-@njit(cache=True)
+@kernel()
 def _add_successes(
     uniforms: FloatArray,
     means: FloatArray,
-    arms: Counts,
-    groups: Counts,
-    reported: Counts,
+    arms: IntArray,
+    groups: IntArray,
+    reported: IntArray,
     totals: FloatArray,
 ) -> None:
     for user in range(len(arms)):
@@ -132,23 +132,23 @@ def _add_successes(
             totals[groups[user]] += uniforms[user] < means[user, arms[user]]
 
 
-@njit(cache=True)
+@kernel()
 def _add_means(
-    means: FloatArray, arms: Counts, groups: Counts, reported: Counts, totals: FloatArray
+    means: FloatArray, arms: IntArray, groups: IntArray, reported: IntArray, totals: FloatArray
 ) -> None:
     for user in range(len(arms)):
         if reported[user]:
             totals[groups[user]] += reported[user] * means[user, arms[user]]
 
 
-@njit(cache=True)
+@kernel()
 def _add_betas(
     rng: np.random.Generator,
     concentration: float,
     means: FloatArray,
-    arms: Counts,
-    groups: Counts,
-    reported: Counts,
+    arms: IntArray,
+    groups: IntArray,
+    reported: IntArray,
     totals: FloatArray,
 ) -> None:
     for user in range(len(arms)):
@@ -162,8 +162,8 @@ def _add_betas(
                     totals[groups[user]] += rng.beta(a, b)
 
 
-@njit(cache=True)
-def _add_by_group(amounts: NDArray[np.integer], groups: Counts, totals: FloatArray) -> None:
+@kernel()
+def _add_by_group(amounts: NDArray[np.integer], groups: IntArray, totals: FloatArray) -> None:
     for user in range(len(groups)):
         if groups[user] >= 0:
             totals[groups[user]] += amounts[user]

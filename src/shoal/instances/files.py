@@ -10,9 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.arrays import FloatArray
 from shoal.errors import InvalidInputError
-
-FloatArray = NDArray[np.float64]
 
 
 def load_means(path: str | Path) -> FloatArray:

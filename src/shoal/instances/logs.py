@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from shoal.arrays import FloatArray
 from shoal.errors import InvalidInputError
 from shoal.instances.files import unreadable
 from shoal.model.numbers import whole_number
@@ -48,7 +48,7 @@ class Report:
 class LoggedMeans:
     """Means from a log, with the labels of their rows and columns."""
 
-    means: NDArray[np.float64]  # (n_users, n_arms)
+    means: FloatArray  # (n_users, n_arms)
     users: list[object]
     arms: list[object]
     report: Report
@@ -169,9 +169,7 @@ def _drop_unusable(rows: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
     return rows.with_columns(number), dropped
 
 
-def _means(
-    rows: pl.DataFrame, smoothing: float
-) -> tuple[NDArray[np.float64], int, dict[str, list[object]]]:
+def _means(rows: pl.DataFrame, smoothing: float) -> tuple[FloatArray, int, dict[str, list[object]]]:
     """Return the means, the number of pairs seen, and the sorted labels of users and arms."""
     labels = {name: rows[name].unique().sort().to_list() for name in ("user", "arm")}
     shape = len(labels["user"]), len(labels["arm"])

@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shoal.arrays import FloatArray
 from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.model import Problem
 from shoal.model.numbers import whole_number
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

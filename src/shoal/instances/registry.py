@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shoal.arrays import FloatArray
 from shoal.errors import UnknownNameError
 from shoal.instances.synthetic import clustered, linear, uniform
 
-INSTANCES: Final[dict[str, Callable[..., NDArray[np.float64]]]] = {
+INSTANCES: Final[dict[str, Callable[..., FloatArray]]] = {
     "uniform": uniform,
     "linear": linear,
     "clustered": clustered,
@@ -25,7 +25,7 @@ def instance(
     *,
     rng: np.random.Generator,
     common: np.random.Generator | None = None,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Draw the means of a class by its name; what users share is drawn from ``common``, if given.
 
     >>> instance("linear", 50, 5, rng=np.random.default_rng(0)).shape

@@ -7,12 +7,10 @@ are drawn apart with the same ``common`` each, anew, and an ``rng`` of their own
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shoal.arrays import FloatArray
 from shoal.errors import InvalidInputError
 from shoal.model.numbers import whole_number
-
-FloatArray = NDArray[np.float64]
 
 HIGHEST_CLUSTERED_MEAN = 0.9
 """No user of a clustered population answers more often than this."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
+from shoal.arrays import CountArray, FloatArray, IntArray, WholeArray
 from shoal.errors import AnonymityError, InvalidInputError
-from shoal.model.plan import IntArray, Plan
-
-Counts = NDArray[np.integer[Any] | np.bool_]
+from shoal.kernels import kernel
+from shoal.model.plan import Plan
 
 _FINE, _TOTAL, _RELEASED, _REPORTED, _FEW = range(5)
 
@@ -39,9 +36,9 @@ class Feedback:
         groups that were released, where some were merged after the plan was made (``merging``).
     """
 
-    totals: NDArray[np.float64]
-    released: Counts
-    reported: Counts
+    totals: FloatArray
+    released: CountArray
+    reported: CountArray
     plan: Plan | None = None
 
     def check(self, plan: Plan, *, bounded: bool = True) -> None:
@@ -107,7 +104,7 @@ class Feedback:
         return Feedback(totals * alone, released * alone, self.reported * told, plan)
 
 
-def merge_plan(plan: Plan, into: NDArray[np.integer[Any]]) -> Plan:
+def merge_plan(plan: Plan, into: WholeArray) -> Plan:
     """Return ``plan`` with the groups that are released: group g became ``into[g]``.
 
     A group that is withheld, of which ``into`` is negative, keeps its number. Where nothing was
@@ -131,7 +128,7 @@ def _is_merged(merged: Plan, plan: Plan) -> bool:
     )
 
 
-@njit(cache=True)
+@kernel()
 def _joins(groups: IntArray, merged: IntArray, n_groups: int) -> bool:
     """Return whether all members of each group are in one merged group, and no one else is."""
     into = np.full(n_groups, -1, np.int32)
@@ -146,14 +143,14 @@ def _joins(groups: IntArray, merged: IntArray, n_groups: int) -> bool:
     return True
 
 
-@njit(cache=True)
+@kernel()
 def _check(
     groups: IntArray,
     repeats: int,
     min_group_size: int,
-    totals: NDArray[np.float64],
-    released: Counts,
-    reported: Counts,
+    totals: FloatArray,
+    released: CountArray,
+    reported: CountArray,
     bounded: bool,
 ) -> tuple[int, int]:
     """Return what is wrong, and with which group or user."""

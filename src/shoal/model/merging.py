@@ -8,24 +8,23 @@ can be merged. Of what is possible, many small totals tell a learner more than f
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
-Numbers = NDArray[np.int64]
+from shoal.arrays import LongArray
+from shoal.kernels import kernel
 
 WITHHELD = -1
 
 
-@njit(cache=True)
-def _take(crowd: Numbers, size: int, n_left: Numbers, places: Numbers) -> int:
+@kernel()
+def _take(crowd: LongArray, size: int, n_left: LongArray, places: LongArray) -> int:
     n_left[size] -= 1
     places[size] += 1
     return int(crowd[places[size] - 1])
 
 
-@njit(cache=True)
+@kernel()
 def _join_smallest(
-    crowd: Numbers, part: int, short: int, reporters: Numbers, into: Numbers, sums: Numbers
+    crowd: LongArray, part: int, short: int, reporters: LongArray, into: LongArray, sums: LongArray
 ) -> None:
     smallest = WITHHELD
     for group in crowd:
@@ -37,9 +36,9 @@ def _join_smallest(
         sums[smallest] += reporters[part]
 
 
-@njit(cache=True)
+@kernel()
 def _share_out(
-    crowd: Numbers, short: int, reporters: Numbers, into: Numbers, sums: Numbers
+    crowd: LongArray, short: int, reporters: LongArray, into: LongArray, sums: LongArray
 ) -> None:
     """Let each part of a total that stays short join the smallest total, or withhold it."""
     for part in crowd:
@@ -48,9 +47,9 @@ def _share_out(
     _join_smallest(crowd, short, short, reporters, into, sums)
 
 
-@njit(cache=True)
+@kernel()
 def _merge_crowd(
-    crowd: Numbers, reporters: Numbers, min_group_size: int, into: Numbers, sums: Numbers
+    crowd: LongArray, reporters: LongArray, min_group_size: int, into: LongArray, sums: LongArray
 ) -> None:
     """Lead every group of a crowd, most reporters first, ``into`` a total."""
     n_left = np.zeros(min_group_size, np.int64)  # short groups by their reporters
@@ -91,8 +90,8 @@ def _merge_crowd(
 
 
 # With its types named it is compiled when it is imported: a release must not wait for that.
-@njit("int64[::1](int64[::1], int64[::1], int64)", cache=True)
-def merge_short(reporters: Numbers, crowds: Numbers, min_group_size: int) -> Numbers:
+@kernel("int64[::1](int64[::1], int64[::1], int64)")
+def merge_short(reporters: LongArray, crowds: LongArray, min_group_size: int) -> LongArray:
     """Return with which group each group is released, or -1 where it is withheld for ever.
 
     A merged total has the number of its first group. The largest short group of a crowd takes in

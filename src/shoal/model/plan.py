@@ -6,14 +6,13 @@ A ``Plan`` that breaks anonymity can't exist. The check is one compiled pass ove
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from shoal.arrays import IntArray
 from shoal.errors import AnonymityError, InvalidInputError
+from shoal.kernels import kernel
 from shoal.model.numbers import whole_number
 from shoal.model.problem import Problem
-
-IntArray = NDArray[np.int32]
 
 _INT32 = np.dtype(np.int32)
 _FINE, _ARM, _GROUP, _TWO_ARMS, _TWO_SHARDS, _SMALL = range(6)
@@ -113,7 +112,7 @@ def _column(name: str, values: ArrayLike, n_users: int) -> IntArray:
     return column
 
 
-@njit(cache=True)
+@kernel()
 def _check(
     arms: IntArray, groups: IntArray, n_arms: int, min_group_size: int, shard_size: int
 ) -> tuple[int, int, int, int]:

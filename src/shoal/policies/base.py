@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from shoal.arrays import BoolArray, FloatArray, IntArray, WholeArray
 from shoal.errors import InvalidInputError, ShoalError
 from shoal.model import Feedback, Plan, Problem, State, Stateful
 
 HALF_95 = 1.959964  # deviations from the middle of a normal's 95 % interval to its end
 
-Choice = tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]], int]
+Choice = tuple[WholeArray, WholeArray, int]
 
 
 class ArmMeans(NamedTuple):
     """What a policy believes of each arm's mean reward over some users."""
 
-    means: NDArray[np.float64]  # (n_arms,)
-    half_widths: NDArray[np.float64]  # (n_arms,) half of a 95 % interval
+    means: FloatArray  # (n_arms,)
+    half_widths: FloatArray  # (n_arms,) half of a 95 % interval
 
 
 class Policy(Stateful, ABC):
@@ -83,7 +84,7 @@ class Policy(Stateful, ABC):
         self.rounds += plan.repeats
         self._pending = None
 
-    def arm_means(self, present: NDArray[np.bool_]) -> ArmMeans | None:
+    def arm_means(self, present: BoolArray) -> ArmMeans | None:
         """Return each arm's mean over the users who are ``present``, None if there is no estimate.
 
         It is for people who watch; it changes nothing, and must not cost what a plan costs.
@@ -118,12 +119,12 @@ class Policy(Stateful, ABC):
             )
 
 
-def ungrouped(problem: Problem) -> NDArray[np.int32]:
+def ungrouped(problem: Problem) -> IntArray:
     """Return the groups of a round in which nothing is observed."""
     return np.full(problem.n_users, -1, np.int32)
 
 
-def checked_eligible(problem: Problem, eligible: ArrayLike) -> NDArray[np.bool_]:
+def checked_eligible(problem: Problem, eligible: ArrayLike) -> BoolArray:
     """Return which arms each user may play, (n_users, n_arms), or refuse it."""
     given = np.asarray(eligible)
     if given.shape != (problem.n_users, problem.n_arms) or given.dtype != np.bool_:

@@ -20,8 +20,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shoal.arrays import IntArray, LongArray
 from shoal.errors import ShoalError
 from shoal.model import Feedback, Plan, Problem
 from shoal.model.feedback import merge_plan
@@ -88,7 +88,7 @@ class Arena:
         return Feedback(totals, released, reported, plan)
 
 
-def _merged(plan: Plan, reporters: NDArray[np.int64]) -> Plan:
+def _merged(plan: Plan, reporters: LongArray) -> Plan:
     """Return the plan with its short groups merged, where these users report."""
     problem = plan.problem
     users = np.flatnonzero(plan.groups >= 0)
@@ -247,7 +247,7 @@ def _plans(policy: Policy, arena: Arena) -> Iterator[Plan]:
     assert left == 0, f"played {-left} rounds too many"
 
 
-def _play(policy: Policy, arena: Arena) -> list[tuple[NDArray[np.int32], ...]]:
+def _play(policy: Policy, arena: Arena) -> list[tuple[IntArray, ...]]:
     return [(p.arms, p.groups, np.array([p.repeats])) for p in _plans(policy, arena)]
 
 

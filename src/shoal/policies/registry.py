@@ -12,13 +12,13 @@ import numpy as np
 from shoal.errors import UnknownNameError
 from shoal.model import Problem
 from shoal.policies.base import Policy
-from shoal.policies.batched_elimination import BatchedElimination
-from shoal.policies.explore_then_commit import ExploreThenCommit
-from shoal.policies.fixed import RandomPlay, SingleArm
-from shoal.policies.flagship import flagship
-from shoal.policies.pooled_thompson import PooledThompson
-from shoal.policies.thompson import Thompson
-from shoal.policies.ucb import UCB
+from shoal.policies.baselines.fixed import RandomPlay, SingleArm
+from shoal.policies.baselines.thompson import Thompson
+from shoal.policies.baselines.ucb import UCB
+from shoal.policies.paper.batched_elimination import BatchedElimination
+from shoal.policies.paper.explore_then_commit import ExploreThenCommit
+from shoal.policies.pooled.thompson import PooledThompson
+from shoal.policies.shoal import flagship
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import Connection, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from shoal.arrays import BoolArray
 from shoal.errors import InvalidInputError
 from shoal.model import Plan
 from shoal.service.aggregator import arms, campaigns, release, rounds, summaries
@@ -176,7 +176,7 @@ def check_round(
 def _totals(
     document: release.Document,
     plan: rounds.Frozen,
-    counted: NDArray[np.bool_],
+    counted: BoolArray,
     campaign: Campaign,
 ) -> Iterator[tuple[str, str]]:
     n_groups = int(plan.groups.max(initial=-1)) + 1

@@ -12,9 +12,10 @@ from hashlib import sha256
 from typing import Annotated, Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from shoal.arrays import IntArray
 from shoal.errors import InvalidInputError, ShoalError
 from shoal.model import Problem
 from shoal.policies import make_policy
@@ -137,6 +138,6 @@ class Campaign(Frozen):
         return policy
 
 
-def plan_hash(arms: NDArray[np.int32], groups: NDArray[np.int32]) -> str:
+def plan_hash(arms: IntArray, groups: IntArray) -> str:
     """Return the hash by which a plan is frozen; both roles reckon it by themselves."""
     return sha256(arms.tobytes() + groups.tobytes()).hexdigest()

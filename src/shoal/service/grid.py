@@ -7,10 +7,11 @@ bits of a reward does not survive the grid (threats 13 and 14).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from shoal.arrays import FloatArray, LongArray
 
 
-def to_steps(rewards: NDArray[np.float64], reward_steps: int) -> NDArray[np.int64]:
+def to_steps(rewards: FloatArray, reward_steps: int) -> LongArray:
     """Return each reward's nearest step of the grid, -1 for what is not between 0 and 1.
 
     >>> to_steps(np.array([0.25004, -0.0, float("nan")]), 1000)

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import Connection, insert, select, update
 
+from shoal.arrays import BoolArray
 from shoal.service.campaign import Campaign
 from shoal.service.problems import (
     ARM_RETIRED,
@@ -35,7 +35,7 @@ class Arm:
     until: int | None = None
 
 
-def offered(arms: Sequence[Arm], number: int, n_slots: int) -> NDArray[np.bool_]:
+def offered(arms: Sequence[Arm], number: int, n_slots: int) -> BoolArray:
     """Return which slots a round may play, (n_slots,).
 
     >>> offered([Arm("a", 1), Arm("b", 1, 3), Arm("c", 3)], 3, 4).tolist()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import Connection, bindparam, insert, select, update
 
+from shoal.arrays import BoolArray
 from shoal.service.aggregator import arms
 from shoal.service.campaign import Campaign
 from shoal.service.problems import CAMPAIGN_EXISTS, CAMPAIGN_FULL, UNKNOWN_CAMPAIGN, ProblemError
@@ -23,7 +23,7 @@ class Roster:
     seats: dict[str, int] = field(default_factory=dict)
     active: list[bool] = field(default_factory=list)  # by seat
 
-    def occupied(self, n_seats: int) -> NDArray[np.bool_]:
+    def occupied(self, n_seats: int) -> BoolArray:
         """Return which of all seats hold an active user, (n_seats,)."""
         mask = np.zeros(n_seats, bool)
         mask[: len(self.active)] = self.active

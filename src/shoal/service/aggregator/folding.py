@@ -14,13 +14,11 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from shoal.arrays import IntArray, LongArray
 from shoal.service.aggregator.blinding import SALT_BYTES, blind, reveal
-from shoal.service.aggregator.rounds import IntArray
 
-Whole = NDArray[np.int64]
 Sums = dict[int, tuple[int, int]]  # group: total, reporters
 
 _NEW = {
@@ -49,7 +47,12 @@ _WRITE = {
 
 
 def fold(
-    connection: Connection, round_id: int, groups: IntArray, seats: Whole, steps: Whole, key: bytes
+    connection: Connection,
+    round_id: int,
+    groups: IntArray,
+    seats: LongArray,
+    steps: LongArray,
+    key: bytes,
 ) -> None:
     """Count each seat's steps once: what is marked already changes nothing.
 

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from shoal.service.aggregator.folding import Whole
-from shoal.service.aggregator.rounds import IntArray
+from shoal.arrays import IntArray, LongArray
 
 MOST_TOGETHER = 64
 
@@ -24,21 +23,21 @@ class Batch:
 
     round_id: int
     groups: IntArray
-    seats: Whole
-    steps: Whole
-    late: Future[Whole] = field(default_factory=Future)
+    seats: LongArray
+    steps: LongArray
+    late: Future[LongArray] = field(default_factory=Future)
 
 
 class Intake:
     """A thread that hands waiting batches to ``commit``, many at a time."""
 
-    def __init__(self, commit: Callable[[list[Batch]], list[Whole]]) -> None:
+    def __init__(self, commit: Callable[[list[Batch]], list[LongArray]]) -> None:
         self._commit = commit
         self._waiting: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="intake", daemon=True)
         self._thread.start()
 
-    def submit(self, batch: Batch) -> Future[Whole]:
+    def submit(self, batch: Batch) -> Future[LongArray]:
         """Queue a batch; the future is done when it is durable."""
         self._waiting.put(batch)
         return batch.late

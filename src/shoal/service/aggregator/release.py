@@ -12,9 +12,9 @@ import logging
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import Connection, insert, select, update
 
+from shoal.arrays import BoolArray
 from shoal.model.merging import merge_short
 from shoal.service.aggregator.folding import Sums, read_sums
 from shoal.service.aggregator.noise import add_noise, scale_of
@@ -133,7 +133,7 @@ def stored(connection: Connection, round_id: int) -> bytes:
     )
 
 
-def who(connection: Connection, round_id: int, n_seats: int, *, counted: bool) -> NDArray[np.bool_]:
+def who(connection: Connection, round_id: int, n_seats: int, *, counted: bool) -> BoolArray:
     """Return the seats that reported, or those that are part of a released total, (n_seats,)."""
     table = store.releases
     column = table.c.counted if counted else table.c.reporters
@@ -141,7 +141,7 @@ def who(connection: Connection, round_id: int, n_seats: int, *, counted: bool) -
     return np.unpackbits(np.frombuffer(packed, np.uint8), count=n_seats).astype(bool)
 
 
-def _reporters(connection: Connection, round_id: int, n_seats: int) -> NDArray[np.bool_]:
+def _reporters(connection: Connection, round_id: int, n_seats: int) -> BoolArray:
     table = store.reports
     mask = np.zeros(n_seats, bool)
     mask[list(connection.scalars(select(table.c.seat).where(table.c.round_id == round_id)))] = True

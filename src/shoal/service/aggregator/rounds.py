@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import Connection, delete, func, insert, select, update
 
+from shoal.arrays import BoolArray, IntArray
 from shoal.errors import InvalidInputError
 from shoal.model import Plan
 from shoal.service.campaign import Campaign, plan_hash
@@ -29,8 +29,6 @@ from shoal.service.problems import (
 from shoal.service.store import aggregator as store
 
 WANTED, OPEN, RELEASED, ABANDONED = "wanted", "open", "released", "abandoned"
-
-IntArray = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +57,7 @@ class Frozen:
         """Return the hash by which the plan is frozen."""
         return plan_hash(self.arms, self.groups)
 
-    def check(
-        self, campaign: Campaign, occupied: NDArray[np.bool_], offered: NDArray[np.bool_]
-    ) -> None:
+    def check(self, campaign: Campaign, occupied: BoolArray, offered: BoolArray) -> None:
         """Refuse a plan that breaks anonymity, counts empty seats or plays arms not on offer."""
         if self.arms.shape != (campaign.seats,) or self.groups.shape != (campaign.seats,):
             raise ProblemError(PLAN_REFUSED)
@@ -132,8 +128,8 @@ def freeze(
     round_: Round,
     plan: Frozen,
     campaign: Campaign,
-    occupied: NDArray[np.bool_],
-    offered: NDArray[np.bool_],
+    occupied: BoolArray,
+    offered: BoolArray,
     *,
     now: int,
 ) -> bool:

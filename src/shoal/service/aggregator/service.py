@@ -14,14 +14,14 @@ from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
+from shoal.arrays import BoolArray, LongArray
 from shoal.service.aggregator import release, rounds, summaries, witness
 from shoal.service.aggregator.arms import offered
 from shoal.service.aggregator.directory import Directory
-from shoal.service.aggregator.folding import Whole, fold
+from shoal.service.aggregator.folding import fold
 from shoal.service.aggregator.intake import Batch, Intake
 from shoal.service.aggregator.plans import Plans
 from shoal.service.aggregator.round_keys import RoundKeys
@@ -88,7 +88,7 @@ class Aggregator:
         self._lock = threading.RLock()
         self._plans = Plans()
         self._latest: dict[str, Round | None] = {}
-        self._seated: dict[str, tuple[int, NDArray[np.bool_]]] = {}  # as the learner was told
+        self._seated: dict[str, tuple[int, BoolArray]] = {}  # as the learner was told
         self._progress: dict[str, Progress] = {}
         self._intake = Intake(self._commit)
         self._forget_keys()  # one may be left of a round whose release was the last before a crash
@@ -145,7 +145,7 @@ class Aggregator:
         self.changed(name)
         return new
 
-    def _playing(self, name: str, number: int, occupied: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _playing(self, name: str, number: int, occupied: BoolArray) -> BoolArray:
         """Return who plays a wanted round: whoever joins while the learner plans plays the next."""
         told, seated = self._seated.get(name, (0, occupied))
         return seated if told == number and not (seated & ~occupied).any() else occupied
@@ -159,7 +159,7 @@ class Aggregator:
         with self._lock, self.database.write() as connection:
             summaries.keep_estimates(connection, name, number, millionths)
 
-    def eligible(self, name: str, number: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def eligible(self, name: str, number: int) -> tuple[BoolArray, BoolArray]:
         """Return who may play what in a round: seats, (n_seats,), and arms, (n_arms,)."""
         campaign = self.directory.campaign(name)
         if self.round(name, number).state == WANTED:
@@ -232,7 +232,7 @@ class Aggregator:
         ]
         answer: Future[Refused] = Future()
 
-        def settle(done: Future[Whole]) -> None:
+        def settle(done: Future[LongArray]) -> None:
             if not answer.set_running_or_notify_cancel():  # nobody waits any more
                 return
             error = done.exception()
@@ -250,11 +250,11 @@ class Aggregator:
         self._intake.submit(batch).add_done_callback(settle)
         return answer
 
-    def _commit(self, batches: list[Batch]) -> list[Whole]:
+    def _commit(self, batches: list[Batch]) -> list[LongArray]:
         by_round: dict[int, list[Batch]] = {}
         for batch in batches:
             by_round.setdefault(batch.round_id, []).append(batch)
-        late: dict[int, NDArray[np.bool_]] = {}
+        late: dict[int, BoolArray] = {}
         with self.database.write() as connection:
             for round_id, group in sorted(by_round.items()):
                 groups = group[0].groups
@@ -275,7 +275,7 @@ class Aggregator:
                     late[round_id] = ~self._reported(connection, round_id, groups.size)
         return [batch.seats[late[batch.round_id][batch.seats]] for batch in batches]
 
-    def _reported(self, connection: Connection, round_id: int, n_seats: int) -> NDArray[np.bool_]:
+    def _reported(self, connection: Connection, round_id: int, n_seats: int) -> BoolArray:
         if rounds.state(connection, round_id) != RELEASED:
             return np.zeros(n_seats, np.bool_)
         return release.who(connection, round_id, n_seats, counted=False)
@@ -336,7 +336,7 @@ class Aggregator:
         progress = self._progress.get(name)
         return None if progress is None else progress.learnt
 
-    def counted(self, name: str, number: int) -> NDArray[np.bool_]:
+    def counted(self, name: str, number: int) -> BoolArray:
         """Return the seats that are part of a released total, (n_seats,); for the learner."""
         round_ = self._released_round(name, number)
         with self.database.read() as connection:

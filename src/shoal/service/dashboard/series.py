@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import Connection, case, func, or_, select
 
+from shoal.arrays import FloatArray, LongArray
 from shoal.service.aggregator.noise import variance_of
 from shoal.service.campaign import Campaign
 from shoal.service.store import aggregator as store
@@ -21,7 +21,6 @@ MOST_POINTS = 240
 FEW = 10  # rounds that count as the first, and as the latest
 HALF_95 = 1.96
 
-Floats = NDArray[np.float64]
 
 _table = store.summaries
 _SUMS = ("users", "totals", "merged", "withheld", "homogeneous", "reporters", "total")
@@ -33,8 +32,8 @@ class Estimates:
     """Each arm's mean and half of its 95 % interval, NaN for none; and whose they are."""
 
     by_learner: bool
-    means: Floats  # (n_arms,)
-    half_widths: Floats  # (n_arms,)
+    means: FloatArray  # (n_arms,)
+    half_widths: FloatArray  # (n_arms,)
 
 
 @dataclass(frozen=True)
@@ -45,23 +44,23 @@ class Series:
     """
 
     width: int
-    starts: NDArray[np.int64]  # (n_points,) the number of each point's first round, from 1
+    starts: LongArray  # (n_points,) the number of each point's first round, from 1
     last: int  # the last round shown
-    sums: dict[str, Floats]
-    least: dict[str, Floats]
-    best: Floats  # (n_points,) the best single arm's mean, as it was estimated then
+    sums: dict[str, FloatArray]
+    least: dict[str, FloatArray]
+    best: FloatArray  # (n_points,) the best single arm's mean, as it was estimated then
     estimates: Estimates
     first_reward: float
     latest_reward: float
     latest_noise: float  # half of the 95 % interval of what noise adds to it
 
     @property
-    def ends(self) -> NDArray[np.int64]:
+    def ends(self) -> LongArray:
         """Return each point's last round."""
         return np.minimum(self.starts + self.width - 1, self.last)
 
     @property
-    def reward(self) -> Floats:
+    def reward(self) -> FloatArray:
         """Return the mean reward of those behind released totals, (n_points,)."""
         return _ratio(self.sums["total"].sum(axis=1), self.sums["reporters"].sum(axis=1))
 
@@ -134,7 +133,7 @@ def read(connection: Connection, name: str, campaign: Campaign, *, shown: int) -
 
 
 def _told(
-    connection: Connection, name: str, heard_of: Floats, shown: int, width: int
+    connection: Connection, name: str, heard_of: FloatArray, shown: int, width: int
 ) -> tuple[dict[int, float], Estimates | None]:
     """Return the learner's best arm at the end of each point, by bucket, and its last estimates.
 
@@ -158,7 +157,7 @@ def _told(
     return bests, last
 
 
-def _averages(sums: dict[str, Floats], noise: float) -> tuple[Floats, Estimates]:
+def _averages(sums: dict[str, FloatArray], noise: float) -> tuple[FloatArray, Estimates]:
     """Return what released totals say by themselves: averages of those who played an arm.
 
     ``noise`` is the variance of what is added to each total.
@@ -176,7 +175,7 @@ def _averages(sums: dict[str, Floats], noise: float) -> tuple[Floats, Estimates]
     return best, Estimates(False, means, HALF_95 * np.sqrt(variances))
 
 
-def _best(means: Floats) -> float:
+def _best(means: FloatArray) -> float:
     return np.nan if np.isnan(means).all() else float(np.nanmax(means))
 
 
@@ -194,6 +193,8 @@ def _reward(
     return float(total) / steps / float(reporters), float(totals) / float(reporters) ** 2
 
 
-def _ratio(values: Floats, counts: Floats) -> Floats:
-    ratio: Floats = np.divide(values, counts, out=np.full(values.shape, np.nan), where=counts > 0)
+def _ratio(values: FloatArray, counts: FloatArray) -> FloatArray:
+    ratio: FloatArray = np.divide(
+        values, counts, out=np.full(values.shape, np.nan), where=counts > 0
+    )
     return ratio

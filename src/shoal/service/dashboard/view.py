@@ -11,10 +11,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from shoal.arrays import FloatArray
 from shoal.service.aggregator import Aggregator
 from shoal.service.campaign import Campaign, Frozen
 from shoal.service.dashboard import series, words
-from shoal.service.dashboard.series import FEW, Floats, Series
+from shoal.service.dashboard.series import FEW, Series
 
 MOST_ARMS = 10  # that a chart can tell apart
 OTHERS = "all others"
@@ -146,14 +147,14 @@ def _points(found: Series, campaign: Campaign, members: list[list[int]]) -> Poin
 
     none = np.full(n_points, np.nan)
 
-    def a_round(column: str) -> Floats:
+    def a_round(column: str) -> FloatArray:
         return np.asarray(found.sums[column].sum(axis=1) / rounds)
 
-    def smallest(column: str) -> Floats:
+    def smallest(column: str) -> FloatArray:
         known = np.c_[found.least[column], np.full(n_points, np.inf)]
         return np.asarray(np.nanmin(known, axis=1))
 
-    def tell(values: Floats, digits: int = 4) -> Column:
+    def tell(values: FloatArray, digits: int = 4) -> Column:
         return [_number(value, digits) for value in values]
 
     return Points(

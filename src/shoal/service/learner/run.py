@@ -12,15 +12,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shoal.arrays import BoolArray, IntArray
 from shoal.client import Total
 from shoal.model import Feedback
 from shoal.model.feedback import merge_plan
 from shoal.service.campaign import Campaign, Flexible, plan_hash
 from shoal.service.learner.container import pack, unpack
 
-IntArray = NDArray[np.int32]
 Shares = list[float | None]
 
 
@@ -54,7 +53,7 @@ class Run:
         self._gathered: dict[str, Any] | None = None  # None at the start of a plan
 
     def plan(
-        self, number: int, occupied: NDArray[np.bool_], offered: NDArray[np.bool_]
+        self, number: int, occupied: BoolArray, offered: BoolArray
     ) -> tuple[IntArray, IntArray]:
         """Return each seat's arm and group for a round; -1 for absent, -1 for none.
 
@@ -72,7 +71,7 @@ class Run:
         self.drawn, self.plan_hash = number, plan_hash(arms, groups)
         return arms, groups
 
-    def learn(self, totals: Sequence[Total], counted: NDArray[np.bool_]) -> bool:
+    def learn(self, totals: Sequence[Total], counted: BoolArray) -> bool:
         """Take in one round's totals; return whether the policy has moved on to a new plan.
 
         ``counted`` are the seats behind the totals. Where a plan is kept for several rounds, a
@@ -105,9 +104,7 @@ class Run:
         self._gathered, self.asked = None, False
         return True
 
-    def estimates(
-        self, occupied: NDArray[np.bool_], offered: NDArray[np.bool_]
-    ) -> tuple[Shares, Shares] | None:
+    def estimates(self, occupied: BoolArray, offered: BoolArray) -> tuple[Shares, Shares] | None:
         """Return each arm's mean and half of its 95 % interval, None for an arm not ``offered``.
 
         None altogether before the first round has been learnt, where the policy has no estimate,

@@ -11,8 +11,8 @@ import logging
 import threading
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shoal.arrays import BoolArray
 from shoal.client import Client, ServiceError, Total, Work, calls
 from shoal.errors import ShoalError
 from shoal.service.campaign import Campaign
@@ -160,9 +160,7 @@ class Learner:
     def _definition(self, name: str) -> Campaign:
         return Campaign.model_validate(self._client.campaign(name)["definition"])
 
-    def _eligible(
-        self, name: str, run: Run, number: int
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def _eligible(self, name: str, run: Run, number: int) -> tuple[BoolArray, BoolArray]:
         seats, arms = run.campaign.seats, run.campaign.n_arms
         return self._client.run(calls.eligible(name, number, seats, arms))
 

@@ -1,0 +1,16 @@
+"""Sweeps: grids of simulations in a folder, that go on where they were stopped."""
+
+from shoal.experiments.sweep.configuration import Configuration, read_configuration
+from shoal.experiments.sweep.results import read_sweep
+from shoal.experiments.sweep.run import Outcome, sweep
+from shoal.experiments.sweep.status import Status, status
+
+__all__ = [
+    "Configuration",
+    "Outcome",
+    "Status",
+    "read_configuration",
+    "read_sweep",
+    "status",
+    "sweep",
+]

@@ -1,0 +1,1 @@
+"""Who is counted with whom: group sizes, random groups, leave-one-out rotas."""

@@ -1,0 +1,115 @@
+"""Compiled inner loops: Numba with a cache that sees every change.
+
+Numba caches a function by its own file alone: after a change in a function that it calls from
+another file, the old machine code would run on. So each module's kernels are cached in a folder
+named by a hash of the module and of everything that it imports from Shoal, directly or not. The
+folders lie below the user's cache directory (or ``NUMBA_CACHE_DIR``), so that a read-only
+installation and an upgrade in place work too. Where nothing can be written, kernels are compiled
+in each process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+PACKAGE = Path(__file__).parent
+IMPORT = re.compile(r"^\s*from shoal\b\.?([\w.]*) import (\([^)]*\)|.*)|^\s*import shoal", re.M)
+DAYS_KEPT = 30
+"""Days after its last use that a cache of other sources is deleted."""
+
+
+def kernel(signature: str | None = None, *, fastmath: bool = False) -> Callable[[Kernel], Kernel]:
+    """Compile a function on its first call, or at import where its ``signature`` is given.
+
+    >>> @kernel()
+    ... def twice(x: float) -> float:
+    ...     return 2 * x
+    >>> twice(1.5)
+    3.0
+    """
+
+    def compile_lazily(function: Kernel) -> Kernel:
+        source = Path(function.__code__.co_filename)
+        folder = cache_folder(source) if source.is_file() else None
+        settings: Any = numba.config
+        chosen, settings.CACHE_DIR = settings.CACHE_DIR, str(folder or "")
+        try:
+            compiled: Any = numba.njit(signature, cache=folder is not None, fastmath=fastmath)
+            return cast("Kernel", compiled(function))
+        finally:
+            settings.CACHE_DIR = chosen
+
+    return compile_lazily
+
+
+@cache
+def cache_folder(source: Path) -> Path | None:
+    """Return the folder for a module's compiled kernels, None if nothing can be written."""
+    base = Path(os.environ.get("NUMBA_CACHE_DIR") or _user_cache()) / "shoal"
+    digest = hashlib.sha256()
+    for path in sorted(all_sources(source)):
+        digest.update(path.read_bytes() + b"\0")
+    folder = base / digest.hexdigest()[:16]
+    try:
+        _delete_unused(base)
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK) else None
+
+
+def all_sources(source: Path) -> set[Path]:
+    """Return the file of a module and those of all that it imports from Shoal, directly or not."""
+    found, ahead = {source}, [source]
+    while ahead:
+        new = set(_imports(ahead.pop())) - found
+        found |= new
+        ahead += new
+    return found
+
+
+@cache
+def _imports(source: Path) -> tuple[Path, ...]:
+    return tuple(path for path in _candidates(source.read_text("utf-8")) if path.is_file())
+
+
+def _candidates(text: str) -> Iterator[Path]:
+    """Yield the files that the imports of a module may mean: modules, packages, submodules."""
+    for match in IMPORT.finditer(text):
+        module = PACKAGE.joinpath(*(match[1] or "").split("."))
+        yield from (module.with_suffix(".py"), module / "__init__.py")
+        for name in re.findall(r"\w+", match[2] or ""):
+            yield from (module / f"{name}.py", module / name / "__init__.py")
+
+
+def _user_cache() -> Path:
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local")
+    if sys.platform == "darwin":
+        return Path.home() / "Library/Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+@cache
+def _delete_unused(base: Path) -> None:
+    """Delete the caches that nobody has used for ``DAYS_KEPT``, once in a process."""
+    oldest = time.time() - DAYS_KEPT * 86_400
+    for folder in base.iterdir() if base.is_dir() else ():
+        with suppress(FileNotFoundError):  # another process may delete it as well
+            if folder.stat().st_mtime < oldest:
+                shutil.rmtree(folder, ignore_errors=True)

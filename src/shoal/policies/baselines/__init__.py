@@ -1,0 +1,1 @@
+"""References: policies that learn nothing, and policies that see every reward."""

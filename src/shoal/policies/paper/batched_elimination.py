@@ -1,0 +1,181 @@
+"""Algorithm 1: every user runs BaSE in step, fed by an anonymous decomposition.
+
+In batch b each user wants D_b samples, spread evenly over its active arms. A decomposition turns
+that into assignments, an elicitor turns each assignment into samples, and BaSE drops the arms
+that are clearly worse. BaSE's horizon is T' = T / (alpha·r), with alpha the
+``approximation_ratio`` and r the rounds that a sample takes: 2C+2 for the paper's leave-one-out
+elicitor, 1 for the pooled one. Its last batch plays the best arm and needs no more feedback.
+
+Where the active arms do not form a U-batched graph for U = C+1 the paper aborts. ``robust`` goes
+on instead, as its simulations do: what can be learnt is learnt, the rest plays random active arms.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from shoal.arrays import BoolArray, IntArray, LongArray
+from shoal.decompositions import (
+    METHODS,
+    Decomposition,
+    is_batched,
+    random_decomposition,
+    serviceable,
+)
+from shoal.errors import DemandError, ShoalError, UnknownNameError
+from shoal.model import Feedback, Plan, Problem
+from shoal.model.numbers import positive_number
+from shoal.policies.base import Choice, Policy
+from shoal.policies.paper.elicitor import Elicitor
+from shoal.policies.paper.grid import batch_ends, default_batches
+from shoal.policies.paper.leave_one_out import LeaveOneOut
+from shoal.policies.paper.successive_elimination import best_arms, eliminate
+from shoal.policies.pooled.least_squares import Pooled
+
+DECOMPOSITIONS = ("greedy", "random", "lp", "blocks", "euler")
+ELICITORS = ("leave-one-out", "pooled")
+
+
+class BatchedElimination(Policy):
+    """Algorithm 1 with any decomposition and either elicitor.
+
+    Parameters
+    ----------
+    decomposition
+        "greedy", "random", "lp", "blocks" or "euler".
+    elicitor
+        "leave-one-out", the paper's, or "pooled".
+    gamma
+        BaSE's parameter: an arm goes when it is sqrt(gamma / samples) behind. By default
+        log(N·K·T), the order that the paper's analysis asks for.
+    n_batches
+        B; by default round(log2 log2 T) for the minimax grid, round(log2 T) for the geometric.
+    grid
+        "minimax", the default for the paper's elicitor, or "geometric", for the pooled one.
+    approximation_ratio
+        alpha, by which BaSE's horizon is shortened; by default K for the greedy decomposition,
+        which may need K times the demand, and 1 for the others.
+    robust
+        Go on where the paper's Algorithm 1 aborts.
+    """
+
+    changing = (*Policy.changing, "_active", "_batches", "_samples")
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        rng: np.random.Generator,
+        decomposition: str = "euler",
+        elicitor: str = "leave-one-out",
+        gamma: float | None = None,
+        n_batches: int | None = None,
+        grid: str | None = None,
+        approximation_ratio: float | None = None,
+        robust: bool = True,
+    ) -> None:
+        super().__init__(problem, rng=rng)
+        self.need_spare_user()
+        horizon = self.need_horizon()
+        if decomposition not in DECOMPOSITIONS:
+            raise UnknownNameError("decomposition", decomposition, DECOMPOSITIONS)
+        if elicitor not in ELICITORS:
+            raise UnknownNameError("elicitor", elicitor, ELICITORS)
+        pooled = elicitor == "pooled"
+        self.takes_merged = pooled
+        self._samples: Elicitor = Pooled(problem, rng=rng) if pooled else LeaveOneOut(problem)
+        if grid is None:
+            grid = "geometric" if pooled else "minimax"
+        if n_batches is None:
+            geometric = grid == "geometric"
+            n_batches = round(math.log2(horizon + 1)) if geometric else default_batches(horizon)
+        if approximation_ratio is None:
+            approximation_ratio = problem.n_arms if decomposition == "greedy" else 1
+        if gamma is None:
+            gamma = math.log(problem.shard_size * problem.n_arms * horizon)
+        ratio = positive_number("approximation_ratio", approximation_ratio)
+        samples = max(1, int(horizon / (ratio * self._samples.rounds_per_sample)))
+        ends = batch_ends(samples, n_batches, grid=grid)
+        self._demands = np.diff(ends, prepend=0)[:-1]  # the last batch asks for nothing
+        self._decomposition = decomposition
+        self._gamma = positive_number("gamma", gamma)
+        self._pairwise = pooled
+        self._robust = robust
+        self._active = np.ones((problem.n_users, problem.n_arms), dtype=bool)
+        self._batches = [0] * problem.n_shards
+
+    def _choose(self) -> Choice:
+        for shard in tuple(self._samples.idle):
+            self._start_batch(shard)
+        return self._samples.choose()
+
+    def _learn(self, plan: Plan, feedback: Feedback) -> None:
+        self._samples.learn(plan, feedback)
+
+    def _start_batch(self, shard: int) -> None:
+        users = self.problem.shard(shard)
+        means, counts = self._samples.estimates(shard)
+        batch = self._batches[shard]
+        if batch > 0:
+            self._active[users] = eliminate(
+                self._active[users], means, counts, gamma=self._gamma, pairwise=self._pairwise
+            )
+        self._batches[shard] += 1
+        active = self._active[users]
+        if batch < len(self._demands):
+            assignments, repeats = self._assignments(active, int(self._demands[batch]))
+            if len(assignments):
+                self._samples.load(shard, assignments, repeats)
+                return
+        best = best_arms(active, means, counts)
+        unseen = best < 0
+        best[unseen] = self._random_active(active[unseen], 1)[0]
+        self._samples.commit(shard, best)
+
+    def _assignments(self, active: BoolArray, demand: int) -> tuple[IntArray, LongArray]:
+        """Run Decompose (Algorithm 1, line 5) on the pairs for which a crowd can be had."""
+        least = self.problem.min_group_size + 1
+        if not self._robust and not is_batched(active, least):
+            raise ShoalError(
+                f"active arms must form a U-batched graph for U={least}; Algorithm 1 aborts here."
+            )
+        wanted = serviceable(active, least)
+        served = wanted.any(axis=1)
+        if not served.any():
+            return np.empty((0, len(active)), np.int32), np.empty(0, np.int64)
+        # A full crowd where all arms can have one, the least that teaches anything otherwise.
+        full = self._samples.min_crowd
+        crowds = wanted.sum(axis=0)
+        least = full if (crowds[crowds > 0] >= full).all() else least
+        part = _decompose(self._decomposition, wanted[served], demand, least, self.rng)
+        assignments = np.empty((len(part.repeats), len(active)), np.int32)
+        assignments[:, served] = part.assignments
+        assignments[:, ~served] = self._random_active(active[~served], len(part.repeats))
+        return assignments, part.repeats
+
+    def _random_active(self, active: BoolArray, n_draws: int) -> IntArray:
+        """Draw a random active arm for each user, (n_draws, n_users)."""
+        ranks = self.rng.integers(active.sum(axis=1), size=(n_draws, len(active)))
+        passed = np.cumsum(active, axis=1) <= ranks[:, :, None]
+        arms: IntArray = passed.sum(axis=2, dtype=np.int32)
+        return arms
+
+
+def _decompose(
+    name: str, active: BoolArray, demand: int, least: int, rng: np.random.Generator
+) -> Decomposition:
+    if name == "random":
+        # Never more assignments than the greedy decomposition is sure to manage with.
+        most = active.shape[1] * demand
+        return random_decomposition(
+            active, demand, min_crowd=least, rng=rng, limit=most, partial=True
+        )
+    try:
+        return METHODS[name](active, demand, min_crowd=least, rng=rng)
+    except DemandError:
+        if name != "lp":
+            raise
+        # Some arm's mean load is too small to be open all the time.
+        return METHODS["blocks"](active, demand, min_crowd=least, rng=rng)

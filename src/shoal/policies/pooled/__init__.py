@@ -1,0 +1,1 @@
+"""Learners that use every total of randomly regrouped crowds."""

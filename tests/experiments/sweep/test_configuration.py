@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shoal.errors import InvalidInputError, UnknownNameError
+from shoal.experiments.sweep import Configuration, read_configuration
+from shoal.experiments.sweep.cells import cells_of
+
+WHOLE = """
+# a comment = with a sign
+policies = ["elimination-lp", "random"]
+instances = "linear"
+users = [
+    20,
+    40,
+]
+min_group_size = [2, 4]
+horizon = 100
+runs = 25
+
+[options.elimination-lp]
+gamma = [4, 8]
+grid = "minimax"
+"""
+
+
+def read(folder: Path, text: str) -> Configuration:
+    file = folder / "sweep.toml"
+    file.write_text(text)
+    return read_configuration(file)
+
+
+def test_a_grid_is_every_combination_in_blocks_of_runs(tmp_path: Path) -> None:
+    configuration = read(tmp_path, WHOLE)
+    assert configuration.users == (20, 40)
+    assert configuration.arms == (5,)
+    cells = cells_of(configuration)
+    assert len(cells) == 2 * 2 * (2 + 1) * 2
+    assert len({cell.name for cell in cells}) == len(cells)
+    assert {(c.cell.first_run, c.cell.n_runs) for c in cells} == {(0, 20), (20, 5)}
+    assert {c.cell.options["gamma"] for c in cells if c.cell.policy != "random"} == {4, 8}
+
+
+def test_a_cell_is_named_by_its_content_alone(tmp_path: Path) -> None:
+    names = {cell.name for cell in cells_of(read(tmp_path, WHOLE))}
+    fewer = {cell.name for cell in cells_of(read(tmp_path, WHOLE.replace("[2, 4]", "4")))}
+    assert fewer < names
+    assert not names & {
+        cell.name for cell in cells_of(read(tmp_path, WHOLE.replace("= 100", "= 101")))
+    }
+
+
+def test_large_populations_are_played_in_smaller_blocks() -> None:
+    cells = cells_of(Configuration(policies=("random",), users=(400_000,), runs=5))
+    assert [c.cell.n_runs for c in cells] == [2, 2, 1]
+
+
+def test_bad_options_are_told_however_many_the_users_are(tmp_path: Path) -> None:
+    many = WHOLE.replace(" 20,", " 200_000,").replace(" 40,", " 400_000,")
+    read(tmp_path, many)
+    with pytest.raises(InvalidInputError, match=r"gamma in line 14 of .* must be a positive"):
+        read(tmp_path, many.replace("[4, 8]", "-1"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("horizon", "horizn"), "key in line 10 of {} must be a known name; got 'horizn': did you"),
+        (("= 100", "= 'long'"), "horizon in line 10 of {} must be a whole number of at least 1"),
+        (("    40", "    4.5"), r"users\[1\] in lines 5 to 8 of {} must be a whole number"),
+        (
+            ("    40", "    20"),
+            r"users\[1\] in lines 5 to 8 of {} must differ from those before it",
+        ),
+        (('"random"', '"randm"'), r"policies\[1\] in line 3 of {} .* did you mean 'random'"),
+        (('"linear"', '"liner"'), "instances in line 4 of {} .* did you mean 'linear'"),
+        (("[2, 4]", "[]"), "min_group_size in line 9 of {} must have at least one value"),
+        (("[2, 4]", "[2, 30]"), "min_group_size in line 9 .* got 30 with 20 users"),
+        (("= 25", "= true"), "runs in line 11 of {} must be a whole number"),
+        (("gamma", "gama"), "options.elimination-lp.gama in line 14 of {} .* did you mean 'gamma'"),
+        (("[4, 8]", "'much'"), "options.elimination-lp.gamma in line 14 of {} must be a positive"),
+        (("[4, 8]", "[4, 8, 4]"), r"gamma\[2\] in line 14 of {} must differ from those before it"),
+        (("[4, 8]", "[4, nan]"), r"gamma\[1\] in line 14 of {} must be a word, a number"),
+        (("[4, 8]", "1979-05-27"), "gamma in line 14 of {} must be a word, a number, true or"),
+        (('"linear"', "[[2]]"), r"instances\[0\] in line 4 of {} must be a known name"),
+        (("elimination-lp]", "ucb]"), "policy with options in line 13 of {} must be a known name"),
+        (("= 25", "="), r"{} must be TOML; got: .*line 11"),
+        (("policies", "#"), "{} must name policies; got none"),
+        (("runs = 25", "participation = 1.5"), "participation in line 11 .* between 0 and 1"),
+        (("runs = 25", "seed = -1"), "seed in line 11 of {} must be a whole number of at least 0"),
+        (("= 25", f"= {2**63}"), r"runs in line 11 of {} must lie between .* got .* of 64 bits"),
+        (("[4, 8]", f"[4, [0x{'f' * 5000}]]"), r"gamma in line 14 of {} must lie .* 20000 bits"),
+        (("= 25", "= 1" + "0" * 5000), "{} must be TOML; got: .* 5001 digits"),
+        (("= 25", "= " + "[" * 5000), "{} must be TOML; got: .* recursion"),
+        (("= 25", "= 1000000000000"), "at most 1,000,000 cells; got 600,000,000,000"),
+    ],
+)
+def test_bad_input_is_told_with_its_line(
+    tmp_path: Path, change: tuple[str, str], message: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=message.format(tmp_path / "sweep.toml")):
+        read(tmp_path, WHOLE.replace(*change))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('policies = "ucb"\n\noptions.ubc.c = 1\n', "in line 3 of"),
+        (
+            'policies = "ucb"\noptions = {\'ucb\' = {"b.d" = 1}}\n',
+            r"options\.ucb\.b\.d in line 2 of",
+        ),
+        ('policies = """\nuserz = 3\n"""\n# [\nuserz = 3\n', "key in line 5 of .* 'userz'"),
+        ('policies = [ # ]\n "ucb"]\n[options]\n[options.ucb]\nb = 1\n', "b in line 5 of"),
+    ],
+)
+def test_lines_are_those_of_the_key_however_it_is_written(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        read(tmp_path, text)
+
+
+def test_the_greatest_seed_is_taken_and_a_mark_before_the_text_is_skipped(tmp_path: Path) -> None:
+    configuration = read(tmp_path, f'\ufeffpolicies = "random"\nseed = {2**63 - 1}\n')
+    assert configuration.seed == (2**63 - 1,)
+
+
+def test_cells_are_counted_as_they_are_laid_out(tmp_path: Path) -> None:
+    configuration = read(tmp_path, WHOLE.replace("40,", "400_000,"))
+    assert configuration.n_cells == len(cells_of(configuration)) == 2 * 3 * (2 + 13)
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"nowhere\.toml must be a file to read"):
+        read_configuration(tmp_path / "nowhere.toml")
+
+
+def test_an_unknown_reward_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'gaussian'"):
+        read(tmp_path, 'policies = "random"\nrewards = "gausian"\n')

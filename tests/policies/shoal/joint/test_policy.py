@@ -1,0 +1,210 @@
+"""The flagship: what a price on information buys, and what it must never do."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from shoal.environments import make_environment
+from shoal.errors import InvalidInputError
+from shoal.experiments import simulate
+from shoal.grouping.random_groups import safe_size
+from shoal.instances import lower_bound, uniform
+from shoal.model import Problem
+from shoal.policies import make_policy
+from shoal.policies.shoal.joint.policy import SETTLED, Shoal
+from shoal.policies.shoal.joint.posterior import PRIOR_VARIANCE
+from shoal.policies.shoal.joint.value_of_information import gain, price
+
+
+def _share(policy: str, means: np.ndarray, c: int, horizon: int, **options: float) -> float:
+    """Return a policy's regret as a share of random play's."""
+    run = simulate(policy, means, min_group_size=c, horizon=horizon, options=options)
+    gaps = means.max(axis=-1, keepdims=True) - means
+    return float(run.regret / (horizon * gaps.mean(axis=-1).sum()))
+
+
+@pytest.mark.parametrize("z", [-6.0, -1.0, 0.0, 0.5, 3.0])
+def test_gain_is_the_mean_of_a_normal_above_zero(z: float) -> None:
+    literal, _ = integrate.quad(lambda x: max(x + z, 0.0) * stats.norm.pdf(x), -12, 12)
+    assert gain(z) == pytest.approx(literal, abs=1e-7)
+
+
+@settings(deadline=None, derandomize=True)
+@given(
+    st.floats(0, 0.5),
+    st.floats(1e-4, 0.1),
+    st.floats(1e-4, 0.1),
+    st.floats(1, 1e4),
+    st.floats(1, 1e5),
+)
+def test_a_price_is_never_negative_and_falls_with_the_gap(
+    gap: float, variance: float, rival: float, halving: float, left: float
+) -> None:
+    here = price(gap, variance, rival, halving, left)
+    assert here >= 0
+    assert price(gap + 0.1, variance, rival, halving, left) <= here * (1 + 1e-9) + 1e-12
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.05, 0.2, 0.5])
+@pytest.mark.parametrize("halving", [2.0, 50.0, 1000.0])
+def test_the_number_of_observations_is_nearly_the_best(gap: float, halving: float) -> None:
+    """Where the horizon is long, the price is nearly the largest worth per observation."""
+    variance, rival, left = 0.02, 0.01, 1e9
+    both = variance + rival
+
+    def worth(n: float) -> float:
+        moved = math.sqrt(both / (1 + halving / n))
+        return variance / both * left / n * moved * gain(-gap / moved)
+
+    best = max(worth(n) for n in np.geomspace(1, 1e6, 4000))
+    assert 0.85 * best < price(gap, variance, rival, halving, left) < best * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("share", "size"), [(1.0, 4), (0.7, 8), (0.05, 30)])
+def test_groups_are_large_enough_to_be_released_most_of_the_time(share: float, size: int) -> None:
+    assert safe_size(4, share, 30) == size
+    if share > 0.5:
+        assert stats.binom.sf(3, size, share) > 0.9
+
+
+def test_it_beats_ucb_that_sees_everyone(rng: np.random.Generator) -> None:
+    means = np.stack([uniform(50, 5, rng=rng) for _ in range(2)])
+    assert _share("shoal", means, 4, 10_000) < _share("ucb", means, 4, 10_000)
+
+
+def test_thin_crowds_do_not_starve_it(rng: np.random.Generator) -> None:
+    means = np.stack([uniform(20, 10, rng=rng) for _ in range(2)])
+    assert _share("shoal", means, 5, 10_000) < 0.9 * _share("pooled-thompson", means, 5, 10_000)
+
+
+def test_two_who_always_stand_together_are_told_apart(rng: np.random.Generator) -> None:
+    means = np.stack([lower_bound("no-clusters", rng=rng, gap=0.2) for _ in range(10)])
+    assert _share("shoal", means, 2, 10_000) < 0.1
+
+
+def test_no_horizon_is_needed(rng: np.random.Generator) -> None:
+    means = uniform(30, 3, rng=rng)
+    problem = Problem(30, 3, 3)
+    policy = make_policy("shoal", problem, rng=rng)
+    environment = make_environment("bernoulli", problem, means, rng=rng)
+    gaps = means.max(axis=1, keepdims=True) - means
+    losses = []
+    for _ in range(3_000):
+        plan = policy.ask()
+        policy.tell(environment.play(plan))
+        losses.append(gaps[np.arange(30), plan.arms].sum())
+    assert np.mean(losses[-500:]) < 0.1 * gaps.mean(axis=1).sum()
+
+
+def test_only_allowed_arms_are_played(rng: np.random.Generator) -> None:
+    problem = Problem(20, 4, 3, horizon=400)
+    means = rng.random((20, 4))
+    policy = Shoal(problem, rng=rng)
+    environment = make_environment("bernoulli", problem, means, rng=rng)
+    everyone = np.ones((20, 4), bool)
+    few = rng.random((20, 4)) < 0.5
+    few[:5] = False  # five users are not there
+    few[:, 3] = False  # an arm is not there
+    for rounds in range(400):
+        eligible = few if rounds < 300 else everyone
+        if rounds in (0, 300):
+            policy.allow(eligible)
+        plan = policy.ask()
+        there = eligible.any(axis=1)
+        assert eligible[there, plan.arms[there]].all()
+        assert (plan.groups[~there] == -1).all()
+        policy.tell(environment.play(plan))
+    assert policy.posterior.noise.min() > 0
+
+
+@pytest.mark.parametrize("bad", [np.ones((3, 3)), np.ones((20, 4)), np.ones((20, 3), bool)])
+def test_who_may_play_what_must_be_a_table_of_truth_values(bad: np.ndarray) -> None:
+    policy = Shoal(Problem(20, 4, 3), rng=np.random.default_rng(0))
+    with pytest.raises(
+        InvalidInputError, match=r"eligible must be truth values of shape \(20, 4\)"
+    ):
+        policy.allow(bad)
+
+
+def test_a_sudden_change_of_everything_is_noticed_and_nothing_else_is() -> None:
+    rng = np.random.default_rng(11)
+    problem = Problem(50, 3, 4, horizon=4_000)
+    policy = Shoal(problem, rng=rng, drift=1e-6)
+    doubts = []
+    for _ in range(2):
+        means = uniform(50, 3, rng=rng)
+        environment = make_environment("bernoulli", problem, means, rng=rng)
+        for _ in range(1_000):
+            policy.tell(environment.play(policy.ask()))
+            variances = np.diagonal(policy.posterior.covariances[0], axis1=1, axis2=2)
+            doubts.append(variances.min())
+    assert (np.diff(doubts[:1_000]) < 1e-5).all()  # no false alarm
+    assert max(doubts[1_000:1_030]) > PRIOR_VARIANCE / 2  # everyone is in doubt again
+
+
+@pytest.mark.parametrize("name", ["shoal", "pooled-thompson"])
+def test_drift_must_not_be_negative(name: str) -> None:
+    with pytest.raises(InvalidInputError, match="drift must be a number of at least 0; got -1"):
+        make_policy(name, Problem(20, 4, 3), rng=np.random.default_rng(0), options={"drift": -1})
+
+
+def test_with_drift_it_finds_new_favourites(rng: np.random.Generator) -> None:
+    problem = Problem(40, 3, 3, horizon=6_000)
+    policy = make_policy("shoal", problem, rng=rng, options={"drift": 1e-4})
+    losses = []
+    for part in range(2):
+        means = uniform(40, 3, rng=rng)
+        environment = make_environment("bernoulli", problem, means, rng=rng)
+        gaps = means.max(axis=1, keepdims=True) - means
+        for _ in range(3_000):
+            plan = policy.ask()
+            policy.tell(environment.play(plan))
+            losses.append(gaps[np.arange(40), plan.arms].sum() / gaps.mean(axis=1).sum())
+        assert np.mean(losses[-500:]) < 0.35, f"part {part}"
+
+
+def test_large_shards_use_the_mean_field(rng: np.random.Generator) -> None:
+    means = uniform(1_000, 4, rng=rng)
+    assert _share("pooled-thompson", means, 5, 500) < 0.5
+
+
+def test_a_change_of_who_may_play_what_is_priced_as_every_round_is(
+    rng: np.random.Generator,
+) -> None:
+    """Where half of the users report, half as many observations are left."""
+    problem = Problem(20, 4, 3, horizon=300)
+    policy = Shoal(problem, rng=rng)
+    environment = make_environment(
+        "bernoulli", problem, rng.random((20, 4)), rng=rng, participation=0.5
+    )
+    for _ in range(50):
+        policy.tell(environment.play(policy.ask()))
+    eligible = np.ones((20, 4), bool)
+    eligible[:, 3] = False
+    policy.allow(eligible)
+    at_once = policy._prices.copy()
+    policy.ask()
+    np.testing.assert_array_equal(at_once, policy._prices)
+    assert at_once.max() > 0
+
+
+def test_a_change_of_who_may_play_what_counts_at_once_in_a_settled_run(
+    rng: np.random.Generator,
+) -> None:
+    problem = Problem(20, 4, 3)
+    policy = Shoal(problem, rng=rng)
+    environment = make_environment("bernoulli", problem, rng.random((20, 4)), rng=rng)
+    everyone, fewer = np.ones((20, 4), bool), np.ones((20, 4), bool)
+    fewer[:, 1] = False
+    policy.rounds = SETTLED
+    for eligible in [everyone] * 10 + [fewer]:
+        policy.allow(eligible)
+        plan = policy.ask()
+        assert eligible[np.arange(20), plan.arms].all()
+        policy.tell(environment.play(plan))

@@ -1,0 +1,258 @@
+"""Evidence of users, their posterior, and the prior that is learnt from everyone's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from shoal.arrays import FloatArray
+from shoal.policies.shoal.population.belief import OBSERVED, PopulationBelief, absorb, beta_spread
+from shoal.policies.shoal.population.posterior import Prior, infer, room
+from shoal.policies.shoal.population.prior import estimate, find_factors, learn_prior
+
+
+def random_evidence(rng: np.random.Generator, n_users: int, n_arms: int) -> PopulationBelief:
+    """Return a belief with evidence, some of it missing, and two factors."""
+    belief = PopulationBelief(n_users, n_arms, 5)
+    belief.means = rng.uniform(0.2, 0.8, n_arms)
+    belief.factors = rng.normal(0.0, 0.2, (n_arms, 2))
+    precision = rng.gamma(1.0, 5.0, (n_users, n_arms)) * (rng.random((n_users, n_arms)) < 0.8)
+    belief.precision[:] = precision
+    belief.value[:] = belief.precision * rng.normal(0.5, 0.4, (n_users, n_arms))
+    return belief
+
+
+def give_evidence(
+    belief: PopulationBelief, tastes: FloatArray, precision: float, rng: np.random.Generator
+) -> None:
+    """Let every user see its means with noise of this precision."""
+    seen = tastes + rng.normal(0.0, precision**-0.5, tastes.shape)
+    belief.precision[:] = precision
+    belief.value[:] = precision * seen
+
+
+def test_posterior_is_that_of_the_dense_normal_model() -> None:
+    rng = np.random.default_rng(0)
+    belief = random_evidence(rng, 20, 6)
+    own = rng.uniform(0.01, 0.1, 6)
+    prior = Prior(belief.means, belief.factors, own)
+    posterior = room(6, 2)
+    for user in range(20):
+        infer(prior, belief.precision[user], belief.value[user], posterior)
+        before = np.linalg.inv(belief.factors @ belief.factors.T + np.diag(own))
+        covariance = np.linalg.inv(before + np.diag(belief.precision[user]))
+        means = covariance @ (before @ belief.means + belief.value[user])
+        np.testing.assert_allclose(posterior.means, means, rtol=1e-6)
+        np.testing.assert_allclose(
+            posterior.loads @ posterior.loads.T + np.diag(posterior.own), covariance, atol=1e-8
+        )
+
+
+@pytest.mark.parametrize(("doubt", "parts"), [(0.1, 4), (0.05, 1)])  # an arm's first crowd, a later
+def test_evidence_is_the_literal_formula(doubt: float, parts: int) -> None:
+    # Two groups on arm 0, one of them with a member who did not report; a withheld one on arm 1.
+    belief = PopulationBelief(9, 2, 2)
+    belief.doubts[:] = doubt
+    belief.surprises[OBSERVED] = 6.0
+    arms = np.array([0, 0, 0, 0, 0, 1, 1, 0, -1], np.int32)
+    groups = np.array([0, 0, 0, 1, 1, 2, 2, -1, -1], np.int32)
+    reported = np.array([1, 1, 0, 1, 1, 0, 0, 0, 0])
+    totals = np.array([2.0, 0.0, 0.0])
+    predicted = np.array([0.3, 0.4, 0.5, 0.2, 0.35, 0.1, 0.1, 0.3, 0.0], np.float32)
+    variances = np.full(9, 0.02, np.float32)
+    variances[4] = 0.9  # more than means can vary
+    absorb(belief, arms, groups, totals, reported, predicted, variances)
+
+    e = (2.0 - 0.7 - 0.55) / 4
+    spread = (3 * 0.02 + 0.9) / parts
+    gain = doubt / (doubt + (1.5 * 0.3 * 0.7 + spread) / 4)  # misfit 6 / 4, b = 0.3
+    shift = max(gain, 1 - 1 / 2) * e
+    assert belief.means == pytest.approx([0.3 + gain * e, 0.3])
+    assert belief.doubts == pytest.approx([doubt * (1 - gain), doubt])
+    moved = predicted.astype(float) + shift
+    r = (0.7 + 0.55) / 4 + gain * e
+    noise = 2 * r * (1 - r)
+    gaps = [2.0 - moved[0] - moved[1], 0.0 - moved[3] - moved[4]]
+    observed = 6.0 + 2 * (gaps[0] ** 2 + gaps[1] ** 2)
+    expected = 4.0 + 2 * noise
+    assert belief.surprises[:, 0] == pytest.approx([observed, expected])
+    assert belief.surprises[:, 1] == pytest.approx([6.0, 4.0])
+    most = beta_spread(np.array([r]))[0]
+    precision, value = np.zeros((9, 2)), np.zeros((9, 2))
+    for user, group in ((0, 0), (1, 0), (3, 1), (4, 1)):
+        q = observed / expected * noise
+        precision[user, 0] = 1 / (q - (most if user == 4 else 0.02))
+        value[user, 0] = precision[user, 0] * (gaps[group] + moved[user])
+    np.testing.assert_allclose(belief.precision, precision, rtol=1e-5)
+    np.testing.assert_allclose(belief.value, value, rtol=1e-5)
+
+
+def test_drift_adds_its_variance_to_what_was_seen() -> None:
+    belief = random_evidence(np.random.default_rng(1), 30, 4)
+    precision, value = belief.precision.astype(float), belief.value.astype(float)
+    belief.fade(0.01)
+    seen = precision > 0
+    np.testing.assert_allclose(1 / belief.precision[seen], 1 / precision[seen] + 0.01, rtol=1e-5)
+    np.testing.assert_allclose(
+        belief.value[seen] / belief.precision[seen], value[seen] / precision[seen], rtol=1e-5
+    )
+    assert (belief.precision[~seen] == 0).all()
+
+
+def test_scoring_step_is_the_literal_formula() -> None:
+    n_arms = 4
+    belief = random_evidence(np.random.default_rng(2), 300, n_arms)
+    belief.precision += np.float32(0.1)  # so that x exists for everyone
+    covariance, errors = estimate(belief, np.arange(300))
+    now = belief.factors @ belief.factors.T
+    entries = [(j, k) for j in range(n_arms) for k in range(j + 1)]
+    score, information = np.zeros(10), np.zeros((10, 10))
+    for seen, value in zip(belief.precision.astype(float), belief.value, strict=True):
+        weight = np.linalg.inv(now + np.diag(1 / seen))
+        pull = weight @ (value / seen - belief.means)
+        for a, (j, k) in enumerate(entries):
+            score[a] += pull[j] * pull[k] - weight[j, k]
+            for c, (p, q) in enumerate(entries):
+                information[a, c] += weight[j, p] * weight[k, q] + weight[j, q] * weight[k, p]
+    twice = np.diag([2.0 if j == k else 1.0 for j, k in entries])
+    step = twice @ np.linalg.solve(information, score)
+    spread = np.diag(twice @ np.linalg.inv(information) @ twice)
+    for a, (j, k) in enumerate(entries):
+        assert covariance[j, k] == covariance[k, j] == pytest.approx(now[j, k] + step[a], rel=1e-3)
+        assert errors[j, k] == errors[k, j] == pytest.approx(spread[a], rel=1e-3)
+
+
+def test_information_of_some_users_stands_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    belief = random_evidence(np.random.default_rng(9), 4000, 4)
+    full = estimate(belief, np.arange(4000))
+    monkeypatch.setattr("shoal.policies.shoal.population.prior.MOST_TERMS", 100 * 1000)
+    some = estimate(belief, np.arange(4000))
+    assert not np.array_equal(some[1], full[1])
+    np.testing.assert_allclose(some[1], full[1], rtol=0.15)
+    np.testing.assert_allclose(some[0], full[0], atol=0.02)
+
+
+def test_spike_is_shrunk_by_the_wigner_formula() -> None:
+    n_arms = 9
+    errors = np.ones((n_arms, n_arms)) + np.eye(n_arms)
+    direction = np.full(n_arms, 1 / 3)
+    for size, kept in ((5.9, 0.0), (7.5, 4.5), (10.0, 8.0)):  # sqrt(y² - 36)
+        factors = find_factors(size * np.outer(direction, direction), errors, np.full(n_arms, 1e6))
+        assert (factors**2).sum() == pytest.approx(kept)
+    # p = K · plausible = 3 halves a spike, as p² = K.
+    factors = find_factors(10 * np.outer(direction, direction), errors, np.full(n_arms, 1 / 3))
+    assert (factors**2).sum() == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("rank", [1, 3])
+def test_tastes_are_recovered(rank: int) -> None:
+    # 4,000 users seen with noise as large as their tastes: entries of Sigma have a standard error
+    # of about 0.02 · 2 / sqrt(4,000) = 0.0006, a thirtieth of an arm's variance.
+    rng = np.random.default_rng(rank)
+    n_users, n_arms = 4000, 8
+    means = rng.uniform(0.3, 0.7, n_arms)
+    factors = rng.normal(0.0, np.sqrt(0.02 / rank), (n_arms, rank))
+    truth = factors @ factors.T
+    belief = PopulationBelief(n_users, n_arms, 10)
+    belief.means = means
+    give_evidence(belief, means + rng.normal(size=(n_users, rank)) @ factors.T, 50.0, rng)
+    for _ in range(6):
+        learn_prior(belief, np.arange(n_users))
+    learnt = belief.factors @ belief.factors.T
+    assert rank <= belief.factors.shape[1] <= rank + 1
+    assert np.linalg.norm(learnt - truth) < 0.15 * np.linalg.norm(truth)
+    assert belief.hidden.max() < 0.1 * beta_spread(means).max()
+
+
+def test_no_structure_gives_rank_0() -> None:
+    # Noise alone passes the edge in about one of six draws (Tracy-Widom); that more than half of
+    # 40 do has a probability below 1e-6.
+    rng = np.random.default_rng(3)
+    means = np.full(10, 0.3)
+    empty = 0
+    for _ in range(40):
+        belief = PopulationBelief(1000, 10, 10)
+        belief.means = means
+        give_evidence(belief, np.tile(means, (1000, 1)), 20.0, rng)
+        learn_prior(belief, np.arange(1000))
+        empty += belief.factors.shape[1] == 0
+        assert (belief.factors**2).sum(axis=1).max() < 0.01
+    assert empty >= 20
+
+
+def test_nothing_seen_teaches_nothing() -> None:
+    belief = PopulationBelief(50, 4, 5)
+    learn_prior(belief, np.arange(50))
+    assert belief.factors.shape == (4, 0)
+    np.testing.assert_allclose(belief.hidden, beta_spread(belief.means), rtol=1e-2)
+
+
+def test_population_is_learnt_from_totals() -> None:
+    # 300 rounds of 600 users in two clusters, everyone on random arms. The tolerances are
+    # one and a half times the largest errors over 20 seeds, or more.
+    rng = np.random.default_rng(4)
+    n_users, n_arms, size = 600, 4, 10
+    clusters = np.array([[0.7, 0.2, 0.3, 0.1], [0.2, 0.6, 0.3, 0.4]])
+    tastes = clusters[rng.integers(2, size=n_users)]
+    everyone = np.arange(n_users)
+    belief = PopulationBelief(n_users, n_arms, size)
+    posterior = room(n_arms, 0)
+    for rounds in range(1, 301):
+        groups = np.empty(n_users, np.int32)
+        groups[rng.permutation(n_users)] = everyone // size
+        arms = (groups % n_arms).astype(np.int32)
+        rewards = rng.random(n_users) < tastes[everyone, arms]
+        totals = np.bincount(groups, weights=rewards).astype(float)
+        predicted, variances = np.zeros((2, n_users), np.float32)
+        for user in everyone:
+            infer(belief.prior(), belief.precision[user], belief.value[user], posterior)
+            predicted[user] = posterior.means[arms[user]]
+            variances[user] = posterior.own[arms[user]]
+            variances[user] += (posterior.loads[arms[user]] ** 2).sum()
+        reported = np.ones(n_users, np.int64)
+        absorb(belief, arms, groups, totals, reported, predicted, variances)
+        if rounds < 10 or rounds % 20 == 0:
+            learn_prior(belief, everyone)
+            posterior = room(n_arms, belief.factors.shape[1])
+    truth = np.cov(tastes.T)
+    learnt = belief.factors @ belief.factors.T
+    np.testing.assert_allclose(belief.means, tastes.mean(axis=0), atol=0.03)
+    assert np.linalg.norm(learnt - truth) < 0.3 * np.linalg.norm(truth)
+    # Who is known has less noise than a crowd's r(1 - r): a coin drawn twice is one coin.
+    noise = (tastes * (1 - tastes)).mean(axis=0)
+    crowd = tastes.mean(axis=0) * (1 - tastes.mean(axis=0))
+    assert (belief.misfit > noise / crowd - 0.05).all()
+    assert (belief.misfit < 1.05).all()
+
+
+@pytest.mark.parametrize("size", [1, 2, 10])
+def test_one_round_of_rare_rewards_tells_no_tastes(size: int) -> None:
+    # What differs between users after a round is chance alone: one draw each.
+    rng = np.random.default_rng(size)
+    n_users, n_arms = 3000, 5
+    belief = PopulationBelief(n_users, n_arms, size)
+    groups = (np.arange(n_users) // size).astype(np.int32)
+    arms = (groups % n_arms).astype(np.int32)
+    totals = np.bincount(groups, weights=rng.random(n_users) < 0.02).astype(float)
+    predicted = belief.means[arms].astype(np.float32)
+    variances = np.full(n_users, (belief.hidden + belief.doubts)[0], np.float32)
+    absorb(belief, arms, groups, totals, np.ones(n_users, np.int64), predicted, variances)
+    learn_prior(belief, np.arange(n_users))
+    assert belief.factors.shape == (n_arms, 0)
+    np.testing.assert_allclose(belief.means, 0.02, atol=4 * (0.02 * 0.98 * n_arms / n_users) ** 0.5)
+
+
+def test_rewards_and_their_lack_weigh_the_same() -> None:
+    # Alone in its group, a user learns its own frequency of rewards, whatever their order.
+    belief = PopulationBelief(2, 1, 1)
+    rewards = np.array([[1, 0], [1, 0], [0, 0], [0, 1], [0, 1]], float)
+    groups = np.arange(2, dtype=np.int32)
+    arms, reported = np.zeros(2, np.int32), np.ones(2, np.int64)
+    posterior = room(1, 0)
+    for totals in rewards:
+        predicted, variances = np.zeros((2, 2), np.float32)
+        for user in range(2):
+            infer(belief.prior(), belief.precision[user], belief.value[user], posterior)
+            predicted[user], variances[user] = posterior.means[0], posterior.own[0]
+        absorb(belief, arms, groups, totals, reported, predicted, variances)
+    assert belief.precision[0, 0] == pytest.approx(belief.precision[1, 0], rel=0.25)

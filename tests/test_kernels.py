@@ -1,0 +1,99 @@
+"""A compiled kernel is never older than the sources it was made from."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import shoal
+from shoal import kernels
+
+PACKAGE = Path(shoal.__file__).parent
+# Both are compiled, in different files, and the second calls the first.
+CALLEE = "policies/shoal/joint/value_of_information.py"
+CALLER = """
+import numpy as np
+from shoal.policies.shoal.joint import posterior, recruiting, value_of_information as value
+belief = posterior.Belief(
+    np.full((2, 3), 0.5), np.stack([np.eye(3) * 0.1] * 2), np.ones(2), np.ones(5)
+)
+prices = value.Prices(np.zeros(3, np.int64), *np.zeros((4, 2, 3)), np.zeros(3))
+prices.rivals[:] = 0.1
+print(recruiting.merit(
+    belief, prices, 0, np.arange(2), 2, 100.0, 1.0, np.zeros(3), np.random.default_rng(0)
+))
+"""
+
+
+def run(folder: Path, code: str) -> str:
+    env = os.environ | {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    unneeded = shutil.ignore_patterns("__pycache__", "service", "cli", "experiments", "figures")
+    shutil.copytree(PACKAGE, tmp_path / "shoal", ignore=unneeded)
+    return tmp_path
+
+
+def test_a_change_in_a_callee_of_another_file_changes_the_caller(copy: Path) -> None:
+    before = run(copy, CALLER)
+    source = copy / "shoal" / CALLEE
+    text = source.read_text(encoding="utf-8")
+    assert text.count("    return worth\n") == 1
+    source.write_text(text.replace("    return worth\n", "    return 2 * worth\n"))
+    assert float(run(copy, CALLER)) == pytest.approx(2 * float(before))
+    source.write_text(text)
+    assert run(copy, CALLER) == before
+
+
+def test_a_change_elsewhere_compiles_nothing_again() -> None:
+    sources = kernels.all_sources(PACKAGE / CALLEE)
+    assert PACKAGE / "policies/shoal/joint/posterior.py" in sources
+    assert PACKAGE / "model/feedback.py" in sources, "imported by way of a package"
+    assert PACKAGE / "policies/shoal/joint/recruiting.py" not in sources, "it imports the callee"
+    assert not any("service" in path.parts for path in sources)
+
+
+def test_an_unchanged_tree_finds_its_kernels_again(copy: Path) -> None:
+    run(copy, CALLER)
+    files = sorted((copy / "cache").rglob("*.nbc"))
+    times = [file.stat().st_mtime_ns for file in files]
+    run(copy, CALLER)
+    assert files == sorted((copy / "cache").rglob("*.nbc"))
+    assert files
+    assert times == [file.stat().st_mtime_ns for file in files]
+
+
+def test_nothing_is_written_beside_the_sources(copy: Path) -> None:
+    run(copy, CALLER)
+    assert not list((copy / "shoal").rglob("*.nb[ic]"))
+
+
+def test_kernels_run_where_no_cache_can_be_written(copy: Path) -> None:
+    (copy / "cache").write_text("a file where the folder should be")
+    assert float(run(copy, CALLER)) > 0
+
+
+def test_caches_that_nobody_uses_are_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    old, recent = tmp_path / "shoal/old", tmp_path / "shoal/recent"
+    for folder, days in (old, kernels.DAYS_KEPT + 1), (recent, kernels.DAYS_KEPT - 1):
+        folder.mkdir(parents=True)
+        used = time.time() - days * 86_400
+        os.utime(folder, (used, used))
+    kernels.cache_folder.__wrapped__(Path(kernels.__file__))
+    assert recent.is_dir()
+    assert not old.exists()
