@@ -1,37 +1,73 @@
 from __future__ import annotations
 
+from typing import Any, ClassVar, NamedTuple
+
 import numpy as np
 
 from shoal.model import Stateful
 
 
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
 class Inner(Stateful):
-    changing = ("values",)
+    changing: ClassVar[tuple[str, ...]] = ("values",)
 
     def __init__(self) -> None:
         self.values = np.zeros(3)
 
 
 class Outer(Stateful):
-    changing = ("inner", "rng", "count")
+    changing: ClassVar[tuple[str, ...]] = ("rng", "inner", "queue", "bundle", "shards")
 
     def __init__(self, seed: int) -> None:
-        self.inner = Inner()
         self.rng = np.random.default_rng(seed)
-        self.count = 0
+        self.inner = Inner()
+        self.queue: list[tuple[int, int]] = [(1, 2)]
+        self.bundle = Pair(np.zeros(2), Inner())
+        self.shards = [Inner(), Inner()]
+        self.constant = seed
 
-    def step(self) -> float:
-        self.count += 1
-        self.inner.values += self.rng.random(3)
-        return float(self.inner.values.sum()) + self.count
+
+def test_a_restored_object_continues_bit_for_bit() -> None:
+    first = Outer(seed=1)
+    first.rng.random(5)
+    first.inner.values[1] = 0.1
+    first.bundle.left[0] = 0.2
+    first.bundle.right.values[0] = 0.3
+    first.shards[1].values[2] = 0.4
+    kept = first.state()
+    expected = first.rng.random(3)
+    first.inner.values[1] = 9.0
+    first.bundle.left[0] = 9.0
+    first.bundle.right.values[0] = 9.0
+    first.shards[1].values[2] = 9.0
+    first.queue.append((3, 4))
+
+    second = Outer(seed=2)
+    second.restore(kept)
+    assert np.array_equal(second.rng.random(3), expected)
+    assert second.inner.values.tolist() == [0.0, 0.1, 0.0]
+    assert second.bundle.left.tolist() == [0.2, 0.0]
+    assert second.bundle.right.values.tolist() == [0.3, 0.0, 0.0]
+    assert second.shards[1].values.tolist() == [0.0, 0.0, 0.4]
+    assert second.queue == [(1, 2)]
+    assert second.constant == 2
 
 
-def test_a_restored_object_goes_on_exactly_and_leaves_the_state_alone() -> None:
-    first = Outer(1)
-    first.step()
-    state = first.state()
-    expected = [first.step() for _ in range(5)]
-    for _ in range(2):
-        other = Outer(2)
-        other.restore(state)
-        assert [other.step() for _ in range(5)] == expected
+def test_bundles_are_kept_as_plain_values() -> None:
+    state = Outer(seed=1).state()
+    assert state["bundle"].keys() == {"left", "right"}
+    assert [part.keys() for part in state["shards"]] == [{"values"}, {"values"}]
+
+
+def test_a_restored_object_shares_nothing_with_the_state() -> None:
+    state = Outer(seed=1).state()
+    restored = Outer(seed=2)
+    restored.restore(state)
+    restored.inner.values[0] = restored.bundle.left[0] = 5.0
+    restored.queue.append((9, 9))
+    assert state["inner"]["values"][0] == state["bundle"]["left"][0] == 0.0
+    assert state["queue"] == [(1, 2)]

@@ -18,7 +18,8 @@ class Stateful:
     """Something whose running state can be taken out and put back, bit for bit."""
 
     changing: ClassVar[tuple[str, ...]] = ()
-    """Attributes that change while it runs: plain values, arrays, generators or Stateful ones."""
+    """Attributes that change while it runs: plain values, arrays, generators, Stateful objects,
+    and lists or NamedTuples of these."""
 
     def state(self) -> State:
         """Return a copy of everything that changes while this runs."""
@@ -27,18 +28,36 @@ class Stateful:
     def restore(self, state: State) -> None:
         """Continue from ``state`` exactly as the object that it was taken from would have."""
         for name in self.changing:
-            value = getattr(self, name)
-            if isinstance(value, Stateful):
-                value.restore(state[name])
-            elif isinstance(value, np.random.Generator):
-                value.bit_generator.state = deepcopy(state[name])
-            else:
-                setattr(self, name, deepcopy(state[name]))
+            setattr(self, name, _put(getattr(self, name), state[name]))
 
 
 def _take(value: Any) -> Any:
+    """Return a copy of a value as plain data."""
     if isinstance(value, Stateful):
         return value.state()
     if isinstance(value, np.random.Generator):
         return deepcopy(value.bit_generator.state)
+    if _is_named(value):
+        return {name: _take(part) for name, part in value._asdict().items()}
+    if isinstance(value, list):
+        return [_take(part) for part in value]
     return deepcopy(value)
+
+
+def _put(value: Any, kept: Any) -> Any:
+    """Return ``value`` in the state that was ``kept`` of it."""
+    if isinstance(value, Stateful):
+        value.restore(kept)
+        return value
+    if isinstance(value, np.random.Generator):
+        value.bit_generator.state = deepcopy(kept)
+        return value
+    if _is_named(value):
+        return type(value)(**{name: _put(getattr(value, name), kept[name]) for name in kept})
+    if isinstance(value, list) and any(isinstance(part, Stateful) for part in value):
+        return [_put(part, of_part) for part, of_part in zip(value, kept, strict=True)]
+    return deepcopy(kept)
+
+
+def _is_named(value: Any) -> bool:
+    return isinstance(value, tuple) and hasattr(value, "_fields")
