@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from shoal.model import Feedback, Plan, Problem
 
 PROBLEM = Problem(n_users=6, n_arms=2, min_group_size=2)
 PLAN = Plan([0, 0, 0, 1, 1, 0], [0, 0, 0, 1, 1, -1], 2, problem=PROBLEM)
+UNBOUNDED_PLAN = Plan(PLAN.arms, PLAN.groups, 2, problem=replace(PROBLEM, bounded=False))
 
 
 def _feedback(**change: Any) -> Feedback:
@@ -24,7 +26,7 @@ def _feedback(**change: Any) -> Feedback:
 def test_feedback_of_the_plan_is_accepted() -> None:
     _feedback().check(PLAN)
     _feedback(plan=PLAN).check(PLAN)
-    _feedback(totals=np.array([-5.0, 99.0])).check(PLAN, bounded=False)
+    _feedback(totals=np.array([-5.0, 99.0])).check(UNBOUNDED_PLAN)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +58,7 @@ def test_a_released_total_of_too_few_reporters_is_refused(reports: int) -> None:
     with pytest.raises(AnonymityError, match=f"{rule}; got {reports}"):
         _feedback(reported=reported).check(PLAN)
     with pytest.raises(AnonymityError, match=f"{rule}; got {reports}"):
-        _feedback(reported=reported).check(PLAN, bounded=False)
+        _feedback(reported=reported).check(UNBOUNDED_PLAN)
 
 
 def test_each_round_of_a_released_group_needs_its_reporters() -> None:
@@ -66,7 +68,7 @@ def test_each_round_of_a_released_group_needs_its_reporters() -> None:
 
 def test_infinite_totals_are_refused_even_where_rewards_are_not_bounded() -> None:
     with pytest.raises(InvalidInputError, match="must be a finite number; got inf"):
-        _feedback(totals=np.array([np.inf, 0.0])).check(PLAN, bounded=False)
+        _feedback(totals=np.array([np.inf, 0.0])).check(UNBOUNDED_PLAN)
 
 
 TWO_PAIRS = Plan([0, 0, 0, 0, 1, 1], [0, 0, 1, 1, 2, 2], problem=PROBLEM)

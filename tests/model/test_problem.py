@@ -14,6 +14,15 @@ def test_a_problem_knows_the_users_of_each_shard() -> None:
     assert problem.shard(2) == slice(8, 12)
 
 
+def test_a_problem_says_whether_rewards_are_bounded() -> None:
+    bounded, unbounded = Problem(4, 2, 2), Problem(4, 2, 2, bounded=False)
+    assert bounded.bounded
+    assert bounded != unbounded
+    assert repr(bounded) == (
+        "Problem(n_users=4, n_arms=2, min_group_size=2, horizon=None, n_shards=1)"
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -44,8 +44,8 @@ class Environment(Stateful, ABC):
     rewards: ClassVar[str]
     """The name that the registry knows this environment by."""
 
-    means_are_shares: ClassVar[bool] = True
-    """Whether means must lie between 0 and 1."""
+    bounded: ClassVar[bool] = True
+    """Whether rewards, and so their means, lie in [0, 1]."""
 
     problem: Final[Problem]
     means: Final[FloatArray]
@@ -89,7 +89,7 @@ class Environment(Stateful, ABC):
                 f"got dtype {given.dtype} and shape {given.shape}."
             )
         matrix = given.astype(np.float64, order="C", copy=False)
-        if cls.means_are_shares:
+        if cls.bounded:
             fine, rule = (matrix >= 0.0) & (matrix <= 1.0), "between 0 and 1"
         else:
             fine, rule = np.isfinite(matrix), "finite"

@@ -61,7 +61,7 @@ class Gaussian(Environment):
     """Normal rewards of unit variance and any finite means: one draw per group."""
 
     rewards: ClassVar[str] = "gaussian"
-    means_are_shares: ClassVar[bool] = False
+    bounded: ClassVar[bool] = False
 
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
         totals, variances = np.zeros(plan.n_groups), np.zeros(plan.n_groups)

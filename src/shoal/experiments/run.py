@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.arrays import FloatArray, LongArray
-from shoal.environments import make_environment
+from shoal.environments import REWARDS, make_environment
+from shoal.environments.registry import check_rewards
 from shoal.environments.regret import RegretMeter, spread_checkpoints
 from shoal.errors import InvalidInputError
 from shoal.experiments.seeds import stream
@@ -164,6 +165,7 @@ class Play(Stateful):
             min_group_size=min_group_size,
             horizon=whole_number("horizon", horizon),
             n_shards=n_shards,
+            bounded=REWARDS[check_rewards(rewards)].bounded,
         )
         if entry and not entry.anonymous:
             problem = replace(problem, min_group_size=1)
@@ -179,7 +181,6 @@ class Play(Stateful):
             learner = make_policy(policy, problem, rng=rng, options=chosen)
         else:
             learner = policy(problem, rng=rng, **chosen)
-        learner.bounded = environment.means_are_shares
         self.policy = policy if isinstance(policy, str) else type(learner).__name__
         self.learner = learner
         self.environment = environment

@@ -98,7 +98,11 @@ def simulate_shards(
     runs = [found[number] for number in range(n_shards)]
     return Run(
         policy=runs[0].policy,
-        problem=replace(whole, min_group_size=runs[0].problem.min_group_size),
+        problem=replace(
+            whole,
+            min_group_size=runs[0].problem.min_group_size,
+            bounded=runs[0].problem.bounded,
+        ),
         rounds=runs[0].rounds,
         curves=np.concatenate([run.curves for run in runs]),
         smallest_group=min((run.smallest_group for run in runs if run.smallest_group), default=0),

@@ -78,8 +78,8 @@ def lower_bound(
     if gap is not None and family != "no-clusters":
         raise InvalidInputError(f"gap must be left out for the {family} family; got {gap}.")
     if family == "main":
-        numbers = {name: whole_number(name, value) for name, value in given.items()}
-        return _main(Problem(**numbers, horizon=whole_number("horizon", horizon)), rng)
+        users, arms, least = (whole_number(name, value) for name, value in given.items())
+        return _main(Problem(users, arms, least, whole_number("horizon", horizon)), rng)
     if family == "no-clusters":
         return _no_clusters(_gap(horizon, gap), rng)
     return _too_few_users(rng)

@@ -41,11 +41,8 @@ class Feedback:
     reported: CountArray
     plan: Plan | None = None
 
-    def check(self, plan: Plan, *, bounded: bool = True) -> None:
-        """Refuse feedback that can't belong to ``plan``.
-
-        ``bounded`` rewards lie in [0, 1], so that a total lies between 0 and its reports.
-        """
+    def check(self, plan: Plan) -> None:
+        """Refuse feedback that can't belong to ``plan``."""
         if self.plan is not None and self.plan is not plan:
             if not _is_merged(self.plan, plan):
                 raise InvalidInputError(
@@ -64,9 +61,10 @@ class Feedback:
             )
         verdict, where = _check(
             plan.groups, plan.repeats, plan.problem.min_group_size, self.totals, self.released,
-            self.reported, bounded,
+            self.reported, plan.problem.bounded,
         )  # fmt: skip
         if verdict == _TOTAL:
+            bounded = plan.problem.bounded
             rule = "between 0 and its reports" if bounded else "a finite number"
             raise InvalidInputError(
                 f"the total of group {where} must be {rule}; got {self.totals[where]}."

@@ -8,7 +8,7 @@ problem of 1,000 users in 20 shards.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 
 from shoal.errors import InvalidInputError
 from shoal.model.numbers import whole_number
@@ -16,7 +16,7 @@ from shoal.model.numbers import whole_number
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What a learner is told before the first round.
+    """What a learner knows before the first round.
 
     Parameters
     ----------
@@ -30,6 +30,8 @@ class Problem:
         Rounds to play, or None where that is not known.
     n_shards
         Shards of equal size, each a contiguous range of users.
+    bounded
+        Whether rewards lie in [0, 1], so that any other total is impossible and refused.
 
     Examples
     --------
@@ -45,14 +47,15 @@ class Problem:
     min_group_size: int
     horizon: int | None = None
     n_shards: int = 1
+    bounded: bool = field(default=True, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name == "horizon" and value is None:
+        for name in ("n_users", "n_arms", "min_group_size", "horizon", "n_shards"):
+            value = getattr(self, name)
+            if name == "horizon" and value is None:
                 continue
-            least = None if field.name == "min_group_size" else 1
-            object.__setattr__(self, field.name, whole_number(field.name, value, least=least))
+            least = None if name == "min_group_size" else 1
+            object.__setattr__(self, name, whole_number(name, value, least=least))
         if self.n_users % self.n_shards:
             raise InvalidInputError(
                 f"n_users must be a multiple of n_shards={self.n_shards}; got {self.n_users}."

@@ -40,8 +40,6 @@ class Policy(Stateful, ABC):
     """
 
     changing: ClassVar[tuple[str, ...]] = ("rng", "rounds")
-    bounded = True
-    """Whether rewards lie in [0, 1], so that other totals are impossible and refused."""
     takes_merged = False
     """Whether ``_learn`` is given groups that were merged after the plan was made; else they
     count as withheld."""
@@ -77,7 +75,7 @@ class Policy(Stateful, ABC):
         plan = self._pending
         if plan is None:
             raise ShoalError("tell must follow ask; no plan is waiting for feedback.")
-        feedback.check(plan, bounded=self.bounded)
+        feedback.check(plan)
         if not self.takes_merged:
             feedback = feedback.unmerged(plan)
         self._learn(feedback.plan or plan, feedback)

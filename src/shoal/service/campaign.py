@@ -111,7 +111,8 @@ class Campaign(Frozen):
 
     def problem(self) -> Problem:
         """Return the problem that the policy plays: one user per seat, one arm per slot."""
-        return Problem(self.seats, self.n_arms, self.least, self.horizon)
+        bounded = self.noise is None  # a noisy total may be below 0, or above its reports
+        return Problem(self.seats, self.n_arms, self.least, self.horizon, bounded=bounded)
 
     def is_flexible(self) -> bool:
         """Return whether the policy can be told who may play what."""
@@ -134,7 +135,6 @@ class Campaign(Frozen):
                 f"arm_slots must be the number of arms for {self.policy!r}, whose arms are fixed; "
                 f"got {self.n_arms}."
             )
-        policy.bounded = self.noise is None  # a noisy total may be below 0, or above its reports
         return policy
 
 

@@ -44,7 +44,7 @@ class Thompson(Policy):
 
     def _learn(self, plan: Plan, feedback: Feedback) -> None:
         rewards, reported = feedback.totals, feedback.reported
-        if self._beta and not self.bounded:
+        if self._beta and not self.problem.bounded:
             raise InvalidInputError(
                 "rewards must be in [0, 1] for model='beta'; got rewards that may be anything."
             )
