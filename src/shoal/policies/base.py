@@ -82,6 +82,27 @@ class Policy(Stateful, ABC):
         self.rounds += plan.repeats
         self._pending = None
 
+    def allow(self, eligible: ArrayLike) -> None:
+        """Set which arms each user may play from now on, (n_users, n_arms).
+
+        A user without any arm has left, or has not joined yet; an arm without any user is
+        retired. What was learnt is kept. A policy whose arms are fixed refuses.
+        """
+        mask = np.asarray(eligible)
+        shape = (self.problem.n_users, self.problem.n_arms)
+        if mask.shape != shape or mask.dtype != np.bool_:
+            raise InvalidInputError(
+                f"eligible must be truth values of shape {shape}; "
+                f"got shape {mask.shape} of {mask.dtype}."
+            )
+        self._allow(mask)
+
+    def _allow(self, eligible: BoolArray) -> None:
+        """Plan for what is ``eligible`` from now on; by default no policy can."""
+        raise InvalidInputError(
+            f"allow must be called on a policy that can restrict arms; got {type(self).__name__}."
+        )
+
     def arm_means(self, present: BoolArray) -> ArmMeans | None:
         """Return each arm's mean over the users who are ``present``, None if there is no estimate.
 
@@ -120,14 +141,3 @@ class Policy(Stateful, ABC):
 def ungrouped(problem: Problem) -> IntArray:
     """Return the groups of a round in which nothing is observed."""
     return np.full(problem.n_users, -1, np.int32)
-
-
-def checked_eligible(problem: Problem, eligible: ArrayLike) -> BoolArray:
-    """Return which arms each user may play, (n_users, n_arms), or refuse it."""
-    given = np.asarray(eligible)
-    if given.shape != (problem.n_users, problem.n_arms) or given.dtype != np.bool_:
-        raise InvalidInputError(
-            f"eligible must be truth values of shape ({problem.n_users}, {problem.n_arms}); "
-            f"got shape {given.shape} of {given.dtype}."
-        )
-    return given

@@ -1,4 +1,4 @@
-"""The policies by name, with what each needs and guarantees."""
+"""The policies by name: what each needs, what it can do and what it guarantees."""
 
 from __future__ import annotations
 
@@ -12,21 +12,39 @@ import numpy as np
 from shoal.errors import UnknownNameError
 from shoal.model import Problem
 from shoal.policies.base import Policy
-from shoal.policies.baselines.fixed import RandomPlay, SingleArm
+from shoal.policies.baselines.best_arm import BestArm
+from shoal.policies.baselines.random_play import RandomPlay
 from shoal.policies.baselines.thompson import Thompson
 from shoal.policies.baselines.ucb import UCB
 from shoal.policies.paper.batched_elimination import BatchedElimination
 from shoal.policies.paper.explore_then_commit import ExploreThenCommit
+from shoal.policies.pooled.elimination import PooledElimination
 from shoal.policies.pooled.thompson import PooledThompson
 from shoal.policies.shoal import flagship
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One policy: how to make it, and what a reader of the table wants to know.
+    """One policy: how to make it, and what is known of it without making it.
 
-    ``anonymous`` is False for policies that see every user's reward: they play a problem with
-    ``min_group_size = 1``. ``hindsight`` is True where the means must be known beforehand.
+    Parameters
+    ----------
+    policy
+        Makes the policy from ``(problem, rng=..., **options)``.
+    summary, needs, guarantee
+        What it is, what it needs and how its regret grows, for people.
+    anonymous
+        False where it sees every user's reward: it plays with ``min_group_size = 1``.
+    hindsight
+        Whether the means must be known beforehand.
+    needs_horizon
+        Whether it refuses a problem without a horizon.
+    allows
+        Whether ``Policy.allow`` can restrict which arms users play.
+    takes_merged
+        Whether it learns from groups that were merged after the plan was made.
+    fixed
+        Options that the name decides.
     """
 
     policy: Callable[..., Policy]
@@ -35,6 +53,9 @@ class Entry:
     guarantee: str
     anonymous: bool = True
     hindsight: bool = False
+    needs_horizon: bool = False
+    allows: bool = False
+    takes_merged: bool = False
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
     def options(self) -> dict[str, Any]:
@@ -47,50 +68,59 @@ class Entry:
         }
 
 
-def _elimination(
-    decomposition: str, summary: str, needs: str, guarantee: str, *, elicitor: str = "leave-one-out"
-) -> Entry:
-    fixed = {"decomposition": decomposition, "elicitor": elicitor}
-    return Entry(BatchedElimination, summary, needs, guarantee, fixed=fixed)
+def _algorithm_1(decomposition: str, summary: str, guarantee: str) -> Entry:
+    fixed = {"decomposition": decomposition}
+    return Entry(
+        BatchedElimination, summary, "N > C, T", guarantee, needs_horizon=True, fixed=fixed
+    )
 
 
 POLICIES: dict[str, Entry] = {
-    "elimination-greedy": _elimination(
-        "greedy", "Algorithm 1, one arm at a time", "N > C, T", "Õ(N·C·K·√T) if U ≥ C+1"
+    "elimination-greedy": _algorithm_1(
+        "greedy", "Algorithm 1, one arm at a time", "Õ(N·C·K·√T) if U ≥ C+1"
     ),
-    "elimination-random": _elimination(
-        "random", "Algorithm 1, random active arms", "N > C, T", "none: crowds may be too small"
+    "elimination-random": _algorithm_1(
+        "random", "Algorithm 1, random active arms", "none: crowds may be too small"
     ),
-    "elimination-lp": _elimination(
-        "lp", "Algorithm 1, exact rounding by LP", "N > C, T", "Õ(N·C·√(K·T)) if U ≥ K(C+1)"
+    "elimination-lp": _algorithm_1(
+        "lp", "Algorithm 1, exact rounding by LP", "Õ(N·C·√(K·T)) if U ≥ K(C+1)"
     ),
-    "elimination-blocks": _elimination(
-        "blocks", "Algorithm 1, blocks of arms", "N > C, T", "Õ(N·C·√(α·K·T)) if U ≥ C+1"
+    "elimination-blocks": _algorithm_1(
+        "blocks", "Algorithm 1, blocks of arms", "Õ(N·C·√(α·K·T)) if U ≥ C+1"
     ),
-    "elimination-euler": _elimination(
-        "euler", "Algorithm 1, exact and even rounding", "N > C, T", "Õ(N·C·√(α·K·T)) if U ≥ C+1"
+    "elimination-euler": _algorithm_1(
+        "euler", "Algorithm 1, exact and even rounding", "Õ(N·C·√(α·K·T)) if U ≥ C+1"
     ),
-    "pooled-elimination": _elimination(
-        "euler",
+    "pooled-elimination": Entry(
+        PooledElimination,
         "Algorithm 1, all totals solved jointly",
         "N > C, T",
         "Õ(N·√(α·C·K·T)) if U ≥ 2C",
-        elicitor="pooled",
+        needs_horizon=True,
+        takes_merged=True,
+        fixed={"decomposition": "euler"},
     ),
     "pooled-thompson": Entry(
         PooledThompson,
         "Thompson sampling from totals",
         "nothing",
         "none: thin crowds starve it",
+        takes_merged=True,
     ),
     "shoal": Entry(
         flagship,
         "the flagship, for every size",
         "nothing; T helps",
         "none proved; the best measured",
+        allows=True,
+        takes_merged=True,
     ),
     "explore-then-commit": Entry(
-        ExploreThenCommit, "Algorithm 2", "N > C, T", "Õ(N·C^(2/3)·K^(1/3)·T^(2/3))"
+        ExploreThenCommit,
+        "Algorithm 2",
+        "N > C, T",
+        "Õ(N·C^(2/3)·K^(1/3)·T^(2/3))",
+        needs_horizon=True,
     ),
     "ucb": Entry(
         UCB, "UCB1, each user alone", "every reward: not anonymous", "Õ(N·√(K·T))", anonymous=False
@@ -104,7 +134,7 @@ POLICIES: dict[str, Entry] = {
     ),
     "random": Entry(RandomPlay, "a random arm, every round", "nothing", "linear regret"),
     "best-arm": Entry(
-        SingleArm,
+        BestArm,
         "the best single arm in hindsight",
         "the means",
         "linear regret where tastes differ",
@@ -136,7 +166,7 @@ def make_policy(
     >>> policy.ask()
     Plan(n_users=50, n_groups=10, smallest_group=5, repeats=20)
     """
-    chosen = dict(options or {})
+    chosen = options or {}
     check_options(name, chosen)
     entry = POLICIES[name]
     return entry.policy(problem, rng=rng, **entry.fixed, **chosen)

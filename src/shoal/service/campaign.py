@@ -9,10 +9,9 @@ in the same way, which is the policy's ``n_arms``: arms may be added to free slo
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Annotated, Any, Protocol, runtime_checkable
+from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from shoal.arrays import IntArray
@@ -33,14 +32,6 @@ MOST_SEATS = 10_000_000
 MOST_ARMS = 1000
 
 Word = Annotated[str, StringConstraints(pattern=WORD)]
-
-
-@runtime_checkable
-class Flexible(Protocol):
-    """A policy that can be told who may play what; any other plans for all seats and arms."""
-
-    def allow(self, eligible: ArrayLike) -> None:
-        """Set which arms each user may play from now on, (n_users, n_arms)."""
 
 
 class Frozen(BaseModel):
@@ -115,9 +106,8 @@ class Campaign(Frozen):
         return Problem(self.seats, self.n_arms, self.least, self.horizon, bounded=bounded)
 
     def is_flexible(self) -> bool:
-        """Return whether the policy can be told who may play what."""
-        few = self.model_copy(update={"seats": self.least + 1})  # the answer is the same, and quick
-        return isinstance(few.make_policy(), Flexible)
+        """Return whether the policy can restrict who plays what; others plan for all seats."""
+        return find_policy(self.policy).allows
 
     def make_policy(self) -> Policy:
         """Make the policy, or refuse a name, an option or a size that it can't work with."""
@@ -130,7 +120,7 @@ class Campaign(Frozen):
             policy = make_policy(self.policy, self.problem(), rng=rng, options=options)
         except TypeError as error:
             raise ShoalError(f"options must fit the policy {self.policy!r}.") from error
-        if self.n_arms > len(self.arms) and not isinstance(policy, Flexible):
+        if self.n_arms > len(self.arms) and not entry.allows:
             raise InvalidInputError(
                 f"arm_slots must be the number of arms for {self.policy!r}, whose arms are fixed; "
                 f"got {self.n_arms}."

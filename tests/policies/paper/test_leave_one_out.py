@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from shoal.environments import make_environment
 from shoal.model import Plan, Problem
-from shoal.policies.paper.leave_one_out import LeaveOneOut, split_crowds
+from shoal.policies.paper.leave_one_out import LeaveOneOut
 
 Z_ONE_IN_A_BILLION = 6.1  # two-sided normal tail of 1e-9: a thousand checks stay below 1e-6
 
@@ -38,26 +36,6 @@ def _run(
         samples.learn(plan, environment.play(plan).unmerged(plan))
         plans.append(plan)
     return samples, plans
-
-
-@settings(deadline=None, derandomize=True)
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=60), st.integers(1, 6))
-def test_crowds_are_split_into_groups_of_c_plus_1_to_2c_plus_1(
-    arms: list[int], min_group_size: int
-) -> None:
-    columns = [np.zeros(len(arms), np.int32) for _ in range(3)]
-    groups, places, sizes = columns
-    crowd_arms = np.array(arms, np.int32)
-    split_crowds(crowd_arms, 4, min_group_size + 1, 0, groups, places, sizes)
-    for arm in range(4):
-        crowd = np.flatnonzero(crowd_arms == arm)
-        assert (groups[crowd] >= 0).all() == (len(crowd) > min_group_size or len(crowd) == 0)
-    for group in set(groups.tolist()) - {-1}:
-        members = np.flatnonzero(groups == group)
-        assert min_group_size + 1 <= len(members) <= 2 * min_group_size + 1
-        assert len(set(crowd_arms[members])) == 1
-        assert sorted(places[members]) == list(range(1, len(members) + 1))
-        assert sizes[group] == len(members)
 
 
 def test_one_pass_takes_2c_plus_2_rounds_and_leaves_everyone_out_once() -> None:
@@ -96,7 +74,7 @@ def test_samples_are_unbiased_with_the_variance_of_2g_minus_1_rewards(n_users: i
     for index in range(passes):
         samples = LeaveOneOut(problem)
         samples.load(0, arms[None], np.array([1]))
-        groups = samples._groups.copy()
+        groups = samples._rota.groups.copy()
         while not samples.idle:
             plan = Plan(*samples.choose(), problem=problem)
             samples.learn(plan, environment.play(plan).unmerged(plan))

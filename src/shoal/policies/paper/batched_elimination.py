@@ -1,13 +1,14 @@
 """Algorithm 1: every user runs BaSE in step, fed by an anonymous decomposition.
 
 In batch b each user wants D_b samples, spread evenly over its active arms. A decomposition turns
-that into assignments, an elicitor turns each assignment into samples, and BaSE drops the arms
-that are clearly worse. BaSE's horizon is T' = T / (alpha·r), with alpha the
-``approximation_ratio`` and r the rounds that a sample takes: 2C+2 for the paper's leave-one-out
-elicitor, 1 for the pooled one. Its last batch plays the best arm and needs no more feedback.
+that into assignments (line 5), an elicitor turns each assignment into samples (line 7), and BaSE
+drops the arms that are clearly worse (line 8). BaSE's horizon is T' = T / (alpha·r) (line 2), with
+alpha the ``approximation_ratio`` and r the rounds that a sample takes, 2C+2 for the paper's
+sub-algorithm. Its last batch plays the best arm and needs no more feedback.
 
-Where the active arms do not form a U-batched graph for U = C+1 the paper aborts. ``robust`` goes
-on instead, as its simulations do: what can be learnt is learnt, the rest plays random active arms.
+Where the active arms do not form a U-batched graph for U = C+1 the paper aborts (line 4).
+``robust`` goes on instead, as the paper's simulations do: what can be learnt is learnt, all other
+users play random active arms.
 """
 
 from __future__ import annotations
@@ -32,28 +33,24 @@ from shoal.policies.paper.elicitor import Elicitor
 from shoal.policies.paper.grid import batch_ends, default_batches
 from shoal.policies.paper.leave_one_out import LeaveOneOut
 from shoal.policies.paper.successive_elimination import best_arms, eliminate
-from shoal.policies.pooled.least_squares import Pooled
 
 DECOMPOSITIONS = ("greedy", "random", "lp", "blocks", "euler")
-ELICITORS = ("leave-one-out", "pooled")
 
 
 class BatchedElimination(Policy):
-    """Algorithm 1 with any decomposition and either elicitor.
+    """Algorithm 1 with any decomposition.
 
     Parameters
     ----------
     decomposition
         "greedy", "random", "lp", "blocks" or "euler".
-    elicitor
-        "leave-one-out", the paper's, or "pooled".
     gamma
         BaSE's parameter: an arm goes when it is sqrt(gamma / samples) behind. By default
         log(N·K·T), the order that the paper's analysis asks for.
     n_batches
         B; by default round(log2 log2 T) for the minimax grid, round(log2 T) for the geometric.
     grid
-        "minimax", the default for the paper's elicitor, or "geometric", for the pooled one.
+        "minimax", the default, or "geometric".
     approximation_ratio
         alpha, by which BaSE's horizon is shortened; by default K for the greedy decomposition,
         which may need K times the demand, and 1 for the others.
@@ -62,6 +59,8 @@ class BatchedElimination(Policy):
     """
 
     changing = (*Policy.changing, "_active", "_batches", "_samples")
+    _default_grid = "minimax"
+    _pairwise = False
 
     def __init__(
         self,
@@ -69,7 +68,6 @@ class BatchedElimination(Policy):
         *,
         rng: np.random.Generator,
         decomposition: str = "euler",
-        elicitor: str = "leave-one-out",
         gamma: float | None = None,
         n_batches: int | None = None,
         grid: str | None = None,
@@ -81,16 +79,11 @@ class BatchedElimination(Policy):
         horizon = self.need_horizon()
         if decomposition not in DECOMPOSITIONS:
             raise UnknownNameError("decomposition", decomposition, DECOMPOSITIONS)
-        if elicitor not in ELICITORS:
-            raise UnknownNameError("elicitor", elicitor, ELICITORS)
-        pooled = elicitor == "pooled"
-        self.takes_merged = pooled
-        self._samples: Elicitor = Pooled(problem, rng=rng) if pooled else LeaveOneOut(problem)
+        self._samples = self._make_elicitor()
         if grid is None:
-            grid = "geometric" if pooled else "minimax"
+            grid = self._default_grid
         if n_batches is None:
-            geometric = grid == "geometric"
-            n_batches = round(math.log2(horizon + 1)) if geometric else default_batches(horizon)
+            n_batches = default_batches(horizon, grid=grid)
         if approximation_ratio is None:
             approximation_ratio = problem.n_arms if decomposition == "greedy" else 1
         if gamma is None:
@@ -101,10 +94,12 @@ class BatchedElimination(Policy):
         self._demands = np.diff(ends, prepend=0)[:-1]  # the last batch asks for nothing
         self._decomposition = decomposition
         self._gamma = positive_number("gamma", gamma)
-        self._pairwise = pooled
         self._robust = robust
         self._active = np.ones((problem.n_users, problem.n_arms), dtype=bool)
         self._batches = [0] * problem.n_shards
+
+    def _make_elicitor(self) -> Elicitor:
+        return LeaveOneOut(self.problem)
 
     def _choose(self) -> Choice:
         for shard in tuple(self._samples.idle):
@@ -115,6 +110,7 @@ class BatchedElimination(Policy):
         self._samples.learn(plan, feedback)
 
     def _start_batch(self, shard: int) -> None:
+        """End a shard's batch (line 8) and start its next one, or commit to the best arms."""
         users = self.problem.shard(shard)
         means, counts = self._samples.estimates(shard)
         batch = self._batches[shard]
@@ -130,52 +126,54 @@ class BatchedElimination(Policy):
                 self._samples.load(shard, assignments, repeats)
                 return
         best = best_arms(active, means, counts)
-        unseen = best < 0
-        best[unseen] = self._random_active(active[unseen], 1)[0]
+        unknown = best < 0
+        best[unknown] = self._random_active(active[unknown], 1)[0]
         self._samples.commit(shard, best)
 
     def _assignments(self, active: BoolArray, demand: int) -> tuple[IntArray, LongArray]:
-        """Run Decompose (Algorithm 1, line 5) on the pairs for which a crowd can be had."""
-        least = self.problem.min_group_size + 1
-        if not self._robust and not is_batched(active, least):
+        """Run Decompose (lines 4 and 5) on the pairs of user and arm that can have a crowd."""
+        min_crowd = self.problem.min_group_size + 1
+        if not self._robust and not is_batched(active, min_crowd):
             raise ShoalError(
-                f"active arms must form a U-batched graph for U={least}; Algorithm 1 aborts here."
+                f"active arms must form a U-batched graph for U={min_crowd}; "
+                "Algorithm 1 aborts here."
             )
-        wanted = serviceable(active, least)
-        served = wanted.any(axis=1)
-        if not served.any():
+        demanded = serviceable(active, min_crowd)
+        learning = demanded.any(axis=1)
+        if not learning.any():
             return np.empty((0, len(active)), np.int32), np.empty(0, np.int64)
         # A full crowd where all arms can have one, the least that teaches anything otherwise.
-        full = self._samples.min_crowd
-        crowds = wanted.sum(axis=0)
-        least = full if (crowds[crowds > 0] >= full).all() else least
-        part = _decompose(self._decomposition, wanted[served], demand, least, self.rng)
+        full_crowd = self._samples.min_crowd
+        crowds = demanded.sum(axis=0)
+        if (crowds[crowds > 0] >= full_crowd).all():
+            min_crowd = full_crowd
+        part = _decompose(self._decomposition, demanded[learning], demand, min_crowd, self.rng)
         assignments = np.empty((len(part.repeats), len(active)), np.int32)
-        assignments[:, served] = part.assignments
-        assignments[:, ~served] = self._random_active(active[~served], len(part.repeats))
+        assignments[:, learning] = part.assignments
+        assignments[:, ~learning] = self._random_active(active[~learning], len(part.repeats))
         return assignments, part.repeats
 
     def _random_active(self, active: BoolArray, n_draws: int) -> IntArray:
         """Draw a random active arm for each user, (n_draws, n_users)."""
         ranks = self.rng.integers(active.sum(axis=1), size=(n_draws, len(active)))
-        passed = np.cumsum(active, axis=1) <= ranks[:, :, None]
-        arms: IntArray = passed.sum(axis=2, dtype=np.int32)
+        is_before = np.cumsum(active, axis=1) <= ranks[:, :, None]
+        arms: IntArray = is_before.sum(axis=2, dtype=np.int32)
         return arms
 
 
 def _decompose(
-    name: str, active: BoolArray, demand: int, least: int, rng: np.random.Generator
+    name: str, active: BoolArray, demand: int, min_crowd: int, rng: np.random.Generator
 ) -> Decomposition:
     if name == "random":
         # Never more assignments than the greedy decomposition is sure to manage with.
-        most = active.shape[1] * demand
+        limit = active.shape[1] * demand
         return random_decomposition(
-            active, demand, min_crowd=least, rng=rng, limit=most, partial=True
+            active, demand, min_crowd=min_crowd, rng=rng, limit=limit, partial=True
         )
     try:
-        return METHODS[name](active, demand, min_crowd=least, rng=rng)
+        return METHODS[name](active, demand, min_crowd=min_crowd, rng=rng)
     except DemandError:
         if name != "lp":
             raise
         # Some arm's mean load is too small to be open all the time.
-        return METHODS["blocks"](active, demand, min_crowd=least, rng=rng)
+        return METHODS["blocks"](active, demand, min_crowd=min_crowd, rng=rng)

@@ -1,8 +1,8 @@
 """What plays a batch's assignments and turns the totals into estimates, shard by shard.
 
-Algorithm 1 asks for samples through assignments of users to arms. How an assignment is cut into
-groups, and what is made of their totals, is the elicitor's business: the paper's takes one user
-out of each group at a time, the pooled one regroups at random and solves for everyone at once.
+Algorithm 1 asks for samples through assignments of users to arms. An elicitor cuts an assignment
+into groups and estimates means from their totals: the paper's leaves one user out of each group at
+a time, the pooled one regroups at random and solves for all users at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FOR_EVER = 2**62
 
 
 class Elicitor(Stateful, ABC):
-    """Every shard works through a queue of assignments of its own, side by side with the others.
+    """Every shard works through its queue of assignments, side by side with the others.
 
     Attributes
     ----------
@@ -53,14 +53,14 @@ class Elicitor(Stateful, ABC):
         self._next(shard)
 
     def commit(self, shard: int, arms: WholeArray) -> None:
-        """Let the shard's users play ``arms`` for ever; no more feedback is asked for."""
+        """Let the shard's users play ``arms`` until the end, without feedback."""
         self.idle.remove(shard)
         self._arms[self._problem.shard(shard)] = arms
         self._left[shard] = FOR_EVER
         self._committed[shard] = True
 
     def _next(self, shard: int) -> None:
-        """Start the shard's next assignment, or declare it idle."""
+        """Start the shard's next assignment, or mark the shard as idle."""
         assignments, repeats, position = self._queues[shard]
         if position == len(assignments):
             self._left[shard] = 0

@@ -1,8 +1,9 @@
-"""Algorithm 2: explore every arm with everyone, then commit; it works whenever N > C.
+"""Algorithm 2: explore every arm with all users, then commit; it works whenever N > C.
 
-Exploration takes T_exp = c·C^(2/3)·K^(1/3)·T^(2/3)·(log NKT)^(1/3) rounds, with c = 10 in the
-paper. All users play the same arm, in turns, and the feedback-eliciting sub-algorithm gives one
-sample per user every 2C+2 rounds. Then each user stays with its best arm.
+Exploration takes T_exp = c·C^(2/3)·K^(1/3)·T^(2/3)·(log NKT)^(1/3) rounds (line 2), with c = 10 in
+the paper. All users play the same arm, arm after arm (line 6), and the feedback-eliciting
+sub-algorithm gives one sample per user every 2C+2 rounds (line 7). Then each user plays its best
+arm (line 12).
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ class ExploreThenCommit(Policy):
     Parameters
     ----------
     exploration
-        The constant c in the length of the exploration. The paper's 10 explores for ever at
-        practical sizes; exploration never takes more than the horizon.
+        The constant c in the length of the exploration. At practical sizes the paper's 10
+        explores until the horizon, which exploration never exceeds.
     """
 
     changing = (*Policy.changing, "_samples", "_explored")
@@ -55,10 +56,10 @@ class ExploreThenCommit(Policy):
         return self._samples.choose()
 
     def _explore(self) -> None:
-        played = np.flatnonzero(self._passes)
-        everyone = np.repeat(played.astype(np.int32)[:, None], self.problem.shard_size, axis=1)
+        arms = np.flatnonzero(self._passes)
+        assignments = np.repeat(arms.astype(np.int32)[:, None], self.problem.shard_size, axis=1)
         for shard in range(self.problem.n_shards):
-            self._samples.load(shard, everyone, self._passes[played])
+            self._samples.load(shard, assignments, self._passes[arms])
 
     def _commit(self) -> None:
         for shard in range(self.problem.n_shards):

@@ -52,10 +52,14 @@ def batch_ends(horizon: int, n_batches: int, *, grid: str = "minimax") -> LongAr
     return np.unique(ends[(ends >= 1) & (ends <= horizon)])
 
 
-def default_batches(horizon: int) -> int:
-    """Return round(log2 log2 T), and at least 2: one batch to explore, one to commit.
+def default_batches(horizon: int, *, grid: str = "minimax") -> int:
+    """Return round(log2 T) for the geometric grid, round(log2 log2 T) for the minimax grid.
 
-    >>> default_batches(100_000)
-    4
+    The minimax grid has at least 2: one batch to explore, one to commit.
+
+    >>> default_batches(100_000), default_batches(100_000, grid="geometric")
+    (4, 17)
     """
+    if grid == "geometric":
+        return round(math.log2(horizon + 1))
     return max(2, round(math.log2(max(2.0, math.log2(max(2, horizon))))))

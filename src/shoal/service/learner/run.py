@@ -17,7 +17,7 @@ from shoal.arrays import BoolArray, IntArray
 from shoal.client import Total
 from shoal.model import Feedback
 from shoal.model.feedback import merge_plan
-from shoal.service.campaign import Campaign, Flexible, plan_hash
+from shoal.service.campaign import Campaign, plan_hash
 from shoal.service.learner.container import pack, unpack
 
 Shares = list[float | None]
@@ -60,7 +60,7 @@ class Run:
         ``occupied`` (n_seats,) seats may play ``offered`` (n_arms,) arms. The same state and the
         same arguments give the same plan.
         """
-        if not self.asked and isinstance(self.policy, Flexible):
+        if not self.asked and self.campaign.is_flexible():
             self.policy.allow(occupied[:, None] & offered)
         plan = self.policy.ask()
         self.asked = True

@@ -14,14 +14,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from shoal.arrays import BoolArray, FloatArray, IntArray, LongArray
 from shoal.grouping.random_groups import group_size, safe_size
 from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem
 from shoal.model.numbers import not_negative
-from shoal.policies.base import HALF_95, ArmMeans, Choice, Policy, checked_eligible
+from shoal.policies.base import HALF_95, ArmMeans, Choice, Policy
 from shoal.policies.shoal.joint.posterior import (
     Belief,
     JointPosterior,
@@ -75,15 +74,9 @@ class Shoal(Policy):
         self._pauses = np.zeros((shards, arms), np.int64)
         self._allowed = np.ones((shards, arms, users), np.bool_)
 
-    def allow(self, eligible: ArrayLike) -> None:
-        """Set which arms each user may play from now on, (n_users, n_arms).
-
-        A user without any arm has left, or has not joined yet; an arm without any user is
-        retired. What was learnt is kept.
-        """
+    def _allow(self, eligible: BoolArray) -> None:
         problem = self.problem
-        given = checked_eligible(problem, eligible)
-        by_shard = given.reshape(problem.n_shards, problem.shard_size, problem.n_arms)
+        by_shard = eligible.reshape(problem.n_shards, problem.shard_size, problem.n_arms)
         allowed = np.ascontiguousarray(by_shard.transpose(0, 2, 1))
         moved = (allowed != self._allowed).any(axis=1)
         self._allowed = allowed

@@ -12,13 +12,12 @@ happened before; a user is about a hundred bytes at ten arms.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from shoal.arrays import BoolArray, CountArray, FloatArray, IntArray, SmallFloatArray
 from shoal.grouping.random_groups import cut_crowds, group_size, safe_size
 from shoal.model import Feedback, Plan, Problem, State, Stateful
 from shoal.model.numbers import not_negative
-from shoal.policies.base import HALF_95, ArmMeans, Choice, Policy, checked_eligible
+from shoal.policies.base import HALF_95, ArmMeans, Choice, Policy
 from shoal.policies.shoal.joint.value_of_information import lesson_life
 from shoal.policies.shoal.population.belief import PopulationBelief, absorb
 from shoal.policies.shoal.population.lookahead import decide, never_unseen
@@ -52,16 +51,9 @@ class Population(Policy):
         self._drift = not_negative("drift", drift)
         self._shards = [Shard(problem, rng) for _ in range(problem.n_shards)]
 
-    def allow(self, eligible: ArrayLike) -> None:
-        """Set which arms each user may play from now on, (n_users, n_arms).
-
-        A user without any arm has left, or has not joined yet; an arm without any user is
-        retired. What was learnt is kept.
-        """
-        problem = self.problem
-        given = checked_eligible(problem, eligible)
+    def _allow(self, eligible: BoolArray) -> None:
         for index, shard in enumerate(self._shards):
-            shard.allowed = given[problem.shard(index)].copy()
+            shard.allowed = eligible[self.problem.shard(index)].copy()
 
     def state(self) -> State:
         """Return everything that changes in a run, shard by shard."""
