@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.arrays import FloatArray, IntArray
-from shoal.environments.participation import everyone, some, some_merged
+from shoal.environments.participation import all_report, draw_and_merge, draw_reports
 from shoal.errors import InvalidInputError
 from shoal.model import Feedback, Plan, Problem, Stateful
 
@@ -22,8 +22,8 @@ from shoal.model import Feedback, Plan, Problem, Stateful
 class Environment(Stateful, ABC):
     """Draws rewards and releases only what a plan's groups allow.
 
-    It also keeps the books: ``smallest_group`` is the least number of reporters behind any total
-    that was released so far (0 before the first), ``withheld`` the number of totals that were not.
+    ``smallest_group`` is the least number of reporters behind any total released so far (0 before
+    the first), ``withheld`` the number of totals that were not released.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Environment(Stateful, ABC):
     means
         Expected reward of each user on each arm, (n_users, n_arms).
     rng
-        Where all rewards and reports come from.
+        The only source of rewards and reports.
     participation
         Probability that a user reports in a round, one for all or one each, (n_users,). A group
         with fewer than ``problem.min_group_size`` reporters is merged with others of its arm, as
@@ -59,18 +59,18 @@ class Environment(Stateful, ABC):
         rng: np.random.Generator,
         participation: ArrayLike = 1.0,
     ) -> None:
-        own = self.check_means(means).copy()  # (n_users, n_arms)
-        if own.shape != (problem.n_users, problem.n_arms):
+        matrix = self.check_means(means).copy()
+        if matrix.shape != (problem.n_users, problem.n_arms):
             raise InvalidInputError(
                 f"means must have shape ({problem.n_users}, {problem.n_arms}), "
-                f"(n_users, n_arms); got {own.shape}."
+                f"(n_users, n_arms); got {matrix.shape}."
             )
-        own.flags.writeable = False
+        matrix.flags.writeable = False
         self.problem = problem
-        self.means = own
+        self.means = matrix
         self.rng = rng
         self._chances = _check_participation(participation, problem.n_users)
-        self._nothing = _no_feedback(problem.n_users)
+        self._no_feedback = _no_feedback(problem.n_users)
         self.smallest_group = 0
         self.withheld = 0
 
@@ -78,17 +78,17 @@ class Environment(Stateful, ABC):
     def check_means(cls, means: ArrayLike) -> FloatArray:
         """Return ``means`` as a matrix that these rewards can have, or say where they can't."""
         try:
-            given = np.asarray(means)
+            array = np.asarray(means)
         except ValueError as error:
             raise InvalidInputError(
                 "means must be a matrix, (n_users, n_arms); got rows of different lengths."
             ) from error
-        if given.dtype.kind not in "biuf" or given.ndim != 2 or not given.size:
+        if array.dtype.kind not in "biuf" or array.ndim != 2 or not array.size:
             raise InvalidInputError(
                 "means must be a matrix of numbers, (n_users, n_arms); "
-                f"got dtype {given.dtype} and shape {given.shape}."
+                f"got dtype {array.dtype} and shape {array.shape}."
             )
-        matrix = given.astype(np.float64, order="C", copy=False)
+        matrix = array.astype(np.float64, order="C", copy=False)
         if cls.bounded:
             fine, rule = (matrix >= 0.0) & (matrix <= 1.0), "between 0 and 1"
         else:
@@ -108,17 +108,22 @@ class Environment(Stateful, ABC):
                 f"the plan must belong to the environment's {self.problem}; got {plan.problem}."
             )
         if plan.n_groups == 0:
-            return self._nothing
+            return self._no_feedback
         if self._chances is None:
-            released, reported = everyone(plan)
-            smallest = plan.smallest_group
+            reports = all_report(plan)
         else:
-            play = some_merged if plan.repeats == 1 else some
-            plan, released, reported, smallest, withheld = play(plan, self._chances, rng=self.rng)
-            self.withheld += withheld
+            draw = draw_and_merge if plan.repeats == 1 else draw_reports
+            reports = draw(plan, self._chances, rng=self.rng)
+        plan, released, reported, smallest, withheld = reports
+        self.withheld += withheld
         if smallest and not 0 < self.smallest_group <= smallest:
             self.smallest_group = smallest
         return Feedback(self._totals(plan, reported), released, reported, plan)
+
+    def _means_of(self, plan: Plan) -> FloatArray:
+        """Return each user's mean on the arm of the plan, (n_users,)."""
+        means: FloatArray = self.means[np.arange(len(plan.arms)), plan.arms]
+        return means
 
     @abstractmethod
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
@@ -126,21 +131,21 @@ class Environment(Stateful, ABC):
 
 
 def _check_participation(participation: ArrayLike, n_users: int) -> FloatArray | None:
-    """Return each user's chance to report, (n_users,), or None where everyone always does."""
-    given = np.asarray(participation)
-    if given.dtype.kind not in "biuf" or given.shape not in ((), (n_users,)):
+    """Return each user's chance to report, (n_users,), or None where all users always do."""
+    chances = np.asarray(participation)
+    if chances.dtype.kind not in "biuf" or chances.shape not in ((), (n_users,)):
         raise InvalidInputError(
             f"participation must be one number or n_users={n_users} of them; got {participation!r}."
         )
-    fine = (given >= 0.0) & (given <= 1.0)
+    fine = (chances >= 0.0) & (chances <= 1.0)
     if not fine.all():
-        whose = "" if given.shape == () else f" of user {np.argmin(fine)}"
+        whose = "" if chances.shape == () else f" of user {np.argmin(fine)}"
         raise InvalidInputError(
-            f"participation{whose} must be between 0 and 1; got {given.flat[np.argmin(fine)]}."
+            f"participation{whose} must be between 0 and 1; got {chances.flat[np.argmin(fine)]}."
         )
-    if np.all(given == 1.0):
+    if np.all(chances == 1.0):
         return None
-    return np.broadcast_to(given, n_users).astype(np.float64)
+    return np.broadcast_to(chances, n_users).astype(np.float64)
 
 
 def _no_feedback(n_users: int) -> Feedback:

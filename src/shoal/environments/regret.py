@@ -14,7 +14,7 @@ from shoal.model import Plan, Problem, Stateful
 
 
 class RegretMeter(Stateful):
-    """Add up pseudo-regret per shard and note it at checkpoints.
+    """Adds up pseudo-regret per shard and records it at checkpoints.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class RegretMeter(Stateful):
     problem
         The problem with its horizon and shards.
     checkpoints
-        Increasing rounds at which to note the regret; the last is the horizon.
+        Increasing rounds at which the regret is recorded; the last is the horizon.
     """
 
     changing = ("_so_far", "_per_round", "_rounds", "_ahead", "curves")
@@ -33,12 +33,12 @@ class RegretMeter(Stateful):
         self._so_far = np.zeros(problem.n_shards)
         self._per_round = np.zeros(problem.n_shards)
         self._rounds = 0
-        self._ahead = checkpoints.tolist()[::-1]
+        self._ahead = checkpoints.tolist()[::-1]  # the next checkpoint is the last
         self.curves: FloatArray = np.zeros((problem.n_shards, len(checkpoints)))
 
     def add(self, plan: Plan) -> None:
         """Count the rounds of ``plan``."""
-        _count(self._gaps, plan.arms, plan.repeats, self._per_round, self._so_far)
+        _add_regret(self._gaps, plan.arms, plan.repeats, self._per_round, self._so_far)
         self._rounds += plan.repeats
         while self._ahead and self._ahead[-1] <= self._rounds:
             column = self.curves.shape[1] - len(self._ahead)
@@ -47,13 +47,10 @@ class RegretMeter(Stateful):
 
 
 @kernel()
-def _count(
-    gaps: FloatArray,
-    arms: IntArray,
-    repeats: int,
-    per_round: FloatArray,
-    so_far: FloatArray,
+def _add_regret(
+    gaps: FloatArray, arms: IntArray, repeats: int, per_round: FloatArray, so_far: FloatArray
 ) -> None:
+    """Set each shard's regret of a round, and add ``repeats`` times it to that so far."""
     shard_size = len(arms) // len(so_far)
     for shard in range(len(so_far)):
         cost = 0.0

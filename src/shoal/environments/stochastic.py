@@ -5,7 +5,8 @@ Each draws the sum of any number of rounds at once, exactly in distribution.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,27 +34,18 @@ class Bernoulli(Environment):
 
     rewards: ClassVar[str] = "bernoulli"
 
-    def __init__(
-        self,
-        problem: Problem,
-        means: ArrayLike,
-        *,
-        rng: np.random.Generator,
-        participation: ArrayLike = 1.0,
-    ) -> None:
-        super().__init__(problem, means, rng=rng, participation=participation)
-        self._uniforms = np.empty(problem.n_users)
-        self._users = np.arange(problem.n_users)
+    @cached_property
+    def _uniforms(self) -> FloatArray:
+        return np.empty(self.problem.n_users)
 
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
         totals = np.zeros(plan.n_groups)
         if plan.repeats == 1:
-            # Policies that learn every round come here: no memory is taken but the feedback's.
+            # Policies that learn every round come here: the feedback is all that it allocates.
             self.rng.random(out=self._uniforms)
             _add_successes(self._uniforms, self.means, plan.arms, plan.groups, reported, totals)
         else:
-            successes = self.rng.binomial(reported, self.means[self._users, plan.arms])
-            _add_by_group(successes, plan.groups, totals)
+            _add_by_group(self.rng.binomial(reported, self._means_of(plan)), plan.groups, totals)
         return totals
 
 
@@ -65,7 +57,7 @@ class Gaussian(Environment):
 
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
         totals, variances = np.zeros(plan.n_groups), np.zeros(plan.n_groups)
-        _add_means(self.means, plan.arms, plan.groups, reported, totals)
+        _add_by_group(reported * self._means_of(plan), plan.groups, totals)
         _add_by_group(reported, plan.groups, variances)
         totals += np.sqrt(variances) * self.rng.standard_normal(plan.n_groups)
         return totals
@@ -79,20 +71,16 @@ class Bounded(Environment):
     concentration
         The Beta's two parameters sum to this: the variance is mean (1 - mean) / (1 + it). At 2,
         a mean of one half makes the uniform distribution.
+    **others
+        Those of ``Environment``.
     """
 
     rewards: ClassVar[str] = "bounded"
 
     def __init__(
-        self,
-        problem: Problem,
-        means: ArrayLike,
-        *,
-        rng: np.random.Generator,
-        participation: ArrayLike = 1.0,
-        concentration: float = 2.0,
+        self, problem: Problem, means: ArrayLike, *, concentration: float = 2.0, **others: Any
     ) -> None:
-        super().__init__(problem, means, rng=rng, participation=participation)
+        super().__init__(problem, means, **others)
         if not 0.0 < concentration < np.inf:
             raise InvalidInputError(
                 f"concentration must be positive and finite; got {concentration}."
@@ -100,10 +88,8 @@ class Bounded(Environment):
         self.concentration = float(concentration)
 
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
-        totals = np.zeros(plan.n_groups)
-        _add_betas(
-            self.rng, self.concentration, self.means, plan.arms, plan.groups, reported, totals
-        )
+        totals, means = np.zeros(plan.n_groups), self._means_of(plan)
+        _add_betas(self.rng, self.concentration, means, plan.groups, reported, totals)
         return totals
 
 
@@ -114,14 +100,14 @@ class Deterministic(Environment):
 
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
         totals = np.zeros(plan.n_groups)
-        _add_means(self.means, plan.arms, plan.groups, reported, totals)
+        _add_by_group(reported * self._means_of(plan), plan.groups, totals)
         return totals
 
 
 @kernel()
 def _add_successes(
     uniforms: FloatArray,
-    means: FloatArray,
+    means: FloatArray,  # (n_users, n_arms)
     arms: IntArray,
     groups: IntArray,
     reported: IntArray,
@@ -133,37 +119,23 @@ def _add_successes(
 
 
 @kernel()
-def _add_means(
-    means: FloatArray, arms: IntArray, groups: IntArray, reported: IntArray, totals: FloatArray
-) -> None:
-    for user in range(len(arms)):
-        if reported[user]:
-            totals[groups[user]] += reported[user] * means[user, arms[user]]
-
-
-@kernel()
 def _add_betas(
-    rng: np.random.Generator,
-    concentration: float,
-    means: FloatArray,
-    arms: IntArray,
-    groups: IntArray,
-    reported: IntArray,
-    totals: FloatArray,
-) -> None:
-    for user in range(len(arms)):
-        if reported[user]:
-            mean = means[user, arms[user]]
-            a, b = concentration * mean, concentration * (1.0 - mean)
-            if a == 0.0 or b == 0.0:
-                totals[groups[user]] += reported[user] * mean
-            else:
-                for _ in range(reported[user]):
-                    totals[groups[user]] += rng.beta(a, b)
+    rng: np.random.Generator, concentration: float, means: FloatArray,
+    groups: IntArray, reported: IntArray, totals: FloatArray,
+) -> None:  # fmt: skip
+    for user in np.flatnonzero(reported):
+        a, b = concentration * means[user], concentration * (1.0 - means[user])
+        if a == 0.0 or b == 0.0:
+            totals[groups[user]] += reported[user] * means[user]
+        else:
+            for _ in range(reported[user]):
+                totals[groups[user]] += rng.beta(a, b)
 
 
 @kernel()
-def _add_by_group(amounts: NDArray[np.integer], groups: IntArray, totals: FloatArray) -> None:
+def _add_by_group(
+    amounts: NDArray[np.integer | np.floating], groups: IntArray, totals: FloatArray
+) -> None:
     for user in range(len(groups)):
         if groups[user] >= 0:
             totals[groups[user]] += amounts[user]

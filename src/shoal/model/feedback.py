@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shoal.arrays import CountArray, FloatArray, IntArray, WholeArray
+from shoal.arrays import CountArray, FloatArray, IntArray
 from shoal.errors import AnonymityError, InvalidInputError
 from shoal.kernels import kernel
 from shoal.model.plan import Plan
@@ -88,32 +88,17 @@ class Feedback:
             )
 
     def unmerged(self, plan: Plan) -> Feedback:
-        """Return the feedback of ``plan``'s own groups: merged ones count as withheld."""
+        """Return the feedback of the groups in ``plan``: merged ones count as withheld."""
         if self.plan is None or self.plan is plan:
             return self
-        groups = self.plan.groups
+        groups, n_groups = self.plan.groups, self.plan.n_groups
         moved = groups != plan.groups
         alone = np.ones(plan.n_groups, np.bool_)
         alone[plan.groups[moved]] = alone[groups[moved]] = False
-        told = np.append(alone, False)[plan.groups]
-        n_groups = self.plan.n_groups
         totals, released = np.zeros(plan.n_groups), np.zeros(plan.n_groups, np.int32)
         totals[:n_groups], released[:n_groups] = self.totals, self.released
-        return Feedback(totals * alone, released * alone, self.reported * told, plan)
-
-
-def merge_plan(plan: Plan, into: WholeArray) -> Plan:
-    """Return ``plan`` with the groups that are released: group g became ``into[g]``.
-
-    A group that is withheld, of which ``into`` is negative, keeps its number. Where nothing was
-    merged, it is ``plan`` itself.
-    """
-    own = np.arange(len(into))
-    kept = np.where(into < 0, own, into)
-    if np.array_equal(kept, own):
-        return plan
-    groups = np.append(kept, -1)[plan.groups].astype(np.int32)
-    return Plan(plan.arms, groups, plan.repeats, problem=plan.problem)
+        reported = self.reported * np.append(alone, False)[plan.groups]
+        return Feedback(totals * alone, released * alone, reported, plan)
 
 
 def _is_merged(merged: Plan, plan: Plan) -> bool:

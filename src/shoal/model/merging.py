@@ -1,18 +1,75 @@
 """Groups with too few reporters are merged inside their arm *before* anything is released.
 
-What is merged with what depends on the numbers of reporters alone, never on a reward. Groups that
-are large enough stay apart, every reporter is in at most one total, and nothing is withheld that
-can be merged. Of what is possible, many small totals tell a learner more than few large ones.
+``merge_short`` is the rule, a function of the numbers of reporters alone, never of a reward: the
+aggregator, environments and tests all merge by it. Groups that are large enough stay apart, every
+reporter is in at most one total, and nothing is withheld that can be merged. Where there is a
+choice, many small totals teach a learner more than few large ones.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from shoal.arrays import LongArray
+from shoal.arrays import BoolArray, IntArray, LongArray, WholeArray
 from shoal.kernels import kernel
+from shoal.model.plan import Plan
 
 WITHHELD = -1
+
+
+class MergedPlan(NamedTuple):
+    """A plan of one round after its short groups were merged."""
+
+    plan: Plan  # with the groups that are released or withheld
+    reporters: LongArray  # (n_groups,) behind each released total, 0 where nothing is released
+    counted: BoolArray  # (n_users,) whether a user is part of a released total
+    withheld: int  # groups of the plan whose total is never released
+
+
+def merge_played(plan: Plan, reports: BoolArray) -> MergedPlan:
+    """Merge the short groups of a plan of one round, where these users report, (n_users,)."""
+    problem = plan.problem
+    reporters, crowds = _count_reporters(
+        plan.arms, plan.groups, plan.n_groups, reports, problem.n_arms, problem.shard_size
+    )
+    into = merge_short(reporters, crowds, problem.min_group_size)
+    released = into >= 0
+    merged = merge_plan(plan, into)
+    behind_total = np.zeros(merged.n_groups, np.int64)
+    np.add.at(behind_total, into[released], reporters[released])
+    counted = reports & np.append(released, False)[plan.groups]
+    return MergedPlan(merged, behind_total, counted, int((crowds[~released] >= 0).sum()))
+
+
+def merge_plan(plan: Plan, into: WholeArray) -> Plan:
+    """Return ``plan`` with the groups that are released: group g is part of ``into[g]``.
+
+    A group that is withheld, where ``into`` is negative, keeps its number. Where nothing was
+    merged, it is ``plan`` itself.
+    """
+    numbers = np.arange(len(into))
+    merged = np.where(into < 0, numbers, into)
+    if np.array_equal(merged, numbers):
+        return plan
+    groups = np.append(merged, -1)[plan.groups].astype(np.int32)
+    return Plan(plan.arms, groups, plan.repeats, problem=plan.problem)
+
+
+@kernel()
+def _count_reporters(
+    arms: IntArray, groups: IntArray, n_groups: int, reports: BoolArray, n_arms: int,
+    shard_size: int,
+) -> tuple[LongArray, LongArray]:  # fmt: skip
+    """Return each group's reporters, and its crowd: the number of its arm and shard, or -1."""
+    reporters, crowds = np.zeros(n_groups, np.int64), np.full(n_groups, -1, np.int64)
+    for user in range(len(groups)):
+        group = groups[user]
+        if group >= 0:
+            reporters[group] += reports[user]
+            crowds[group] = user // shard_size * n_arms + arms[user]
+    return reporters, crowds
 
 
 @kernel()
@@ -26,6 +83,7 @@ def _take(crowd: LongArray, size: int, n_left: LongArray, places: LongArray) -> 
 def _join_smallest(
     crowd: LongArray, part: int, short: int, reporters: LongArray, into: LongArray, sums: LongArray
 ) -> None:
+    """Add a group to the smallest total of its crowd, or withhold it where there is none."""
     smallest = WITHHELD
     for group in crowd:
         leads = group != short and into[group] == group
@@ -40,7 +98,7 @@ def _join_smallest(
 def _share_out(
     crowd: LongArray, short: int, reporters: LongArray, into: LongArray, sums: LongArray
 ) -> None:
-    """Let each part of a total that stays short join the smallest total, or withhold it."""
+    """Add each part of a total that stays short to the smallest total, or withhold it."""
     for part in crowd:
         if into[part] == short and part != short:
             _join_smallest(crowd, part, short, reporters, into, sums)
@@ -51,7 +109,7 @@ def _share_out(
 def _merge_crowd(
     crowd: LongArray, reporters: LongArray, min_group_size: int, into: LongArray, sums: LongArray
 ) -> None:
-    """Lead every group of a crowd, most reporters first, ``into`` a total."""
+    """Assign every group of a crowd, most reporters first, ``into`` the total of a leader."""
     n_left = np.zeros(min_group_size, np.int64)  # short groups by their reporters
     places = np.zeros(min_group_size, np.int64)  # where the first of them stands
     for place in range(len(crowd) - 1, -1, -1):
@@ -92,7 +150,7 @@ def _merge_crowd(
 # With its types named it is compiled when it is imported: a release must not wait for that.
 @kernel("int64[::1](int64[::1], int64[::1], int64)")
 def merge_short(reporters: LongArray, crowds: LongArray, min_group_size: int) -> LongArray:
-    """Return with which group each group is released, or -1 where it is withheld for ever.
+    """Return with which group each group is released, or -1 where it is never released.
 
     A merged total has the number of its first group. The largest short group of a crowd takes in
     the largest others that do not make it exceed ``min_group_size``, then the smallest that make

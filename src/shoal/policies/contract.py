@@ -7,8 +7,8 @@ Run every check on a policy of your own::
     for check in CHECKS:
         check(MyPolicy)
 
-A check is called with anything that makes a policy from ``(problem, rng=...)`` and raises
-AssertionError where the policy breaks the contract. ``anonymous=False`` is for policies that only
+A check takes anything that makes a policy from ``(problem, rng=...)`` and raises AssertionError
+where the policy breaks the contract. ``anonymous=False`` is for policies that only
 play problems with ``min_group_size = 1``.
 """
 
@@ -21,35 +21,33 @@ from typing import Any
 
 import numpy as np
 
-from shoal.arrays import IntArray, LongArray
+from shoal.arrays import IntArray
 from shoal.errors import ShoalError
 from shoal.model import Feedback, Plan, Problem
-from shoal.model.feedback import merge_plan
-from shoal.model.merging import merge_short
+from shoal.model.merging import merge_played
 from shoal.policies.base import Policy
 
 Maker = Callable[..., Policy]
 
 TYPICAL = Problem(n_users=24, n_arms=3, min_group_size=3, horizon=600, n_shards=2)
-CROWDED_ROUNDS = 200
-# Crowds of several groups, so that there is something to merge.
-CROWDED = Problem(n_users=60, n_arms=3, min_group_size=3, horizon=CROWDED_ROUNDS, n_shards=2)
-EDGES = {
-    "one spare user": Problem(n_users=5, n_arms=2, min_group_size=4, horizon=300),
-    "one arm": Problem(n_users=8, n_arms=1, min_group_size=2, horizon=100),
-    "groups of one": Problem(n_users=6, n_arms=3, min_group_size=1, horizon=200),
-    "one round": Problem(n_users=8, n_arms=3, min_group_size=2, horizon=1),
-    "less than a batch": Problem(n_users=12, n_arms=4, min_group_size=3, horizon=7),
-    "more arms than users": Problem(n_users=5, n_arms=9, min_group_size=3, horizon=200),
-    "many shards": Problem(n_users=24, n_arms=3, min_group_size=2, horizon=100, n_shards=6),
-}
+# Crowds of several groups, so that some can be merged.
+CROWDED = Problem(n_users=60, n_arms=3, min_group_size=3, horizon=200, n_shards=2)
+EXTREMES = (
+    Problem(n_users=5, n_arms=2, min_group_size=4, horizon=300),  # one spare user
+    Problem(n_users=8, n_arms=1, min_group_size=2, horizon=100),  # one arm
+    Problem(n_users=6, n_arms=3, min_group_size=1, horizon=200),  # groups of one
+    Problem(n_users=8, n_arms=3, min_group_size=2, horizon=1),  # one round
+    Problem(n_users=12, n_arms=4, min_group_size=3, horizon=7),  # less than a batch
+    Problem(n_users=5, n_arms=9, min_group_size=3, horizon=200),  # more arms than users
+    Problem(n_users=24, n_arms=3, min_group_size=2, horizon=100, n_shards=6),
+)
 
 
 class Arena:
-    """A small Bernoulli world that releases totals over at least ``min_group_size`` reporters.
+    """A small Bernoulli environment that releases totals of at least ``min_group_size`` reporters.
 
-    Where it is ``merging``, groups of a single round that are short are merged, as they are in a
-    campaign; otherwise they are withheld.
+    With ``merging``, short groups of a plan of one round are merged, as they are in a campaign;
+    otherwise they are withheld.
     """
 
     def __init__(
@@ -68,40 +66,31 @@ class Arena:
     def play(self, plan: Plan) -> Feedback:
         """Play every round of ``plan``, one by one."""
         users = np.flatnonzero(plan.groups >= 0)
-        groups = plan.groups[users]
-        totals = np.zeros(plan.n_groups)
-        released = np.zeros(plan.n_groups, np.int32)
+        totals, released = np.zeros(plan.n_groups), np.zeros(plan.n_groups, np.int32)
         reported = np.zeros(len(plan.groups), np.int32)
         for _ in range(plan.repeats if len(users) else 0):
             rewards = self.rng.random(len(users)) < self.means[users, plan.arms[users]]
             reports = self.rng.random(len(users)) < self.participation
             if self.merging and plan.repeats == 1:
-                plan = _merged(plan, users[reports])
-                groups = plan.groups[users]
+                everyone = np.zeros(len(plan.groups), np.bool_)
+                everyone[users] = reports
+                plan = merge_played(plan, everyone).plan
                 totals, released = totals[: plan.n_groups], released[: plan.n_groups]
+            groups = plan.groups[users]
             n_reports = np.bincount(groups, weights=reports, minlength=plan.n_groups)
-            open_groups = n_reports >= plan.problem.min_group_size
-            counted = reports & open_groups[groups]
+            is_released = n_reports >= plan.problem.min_group_size
+            counted = reports & is_released[groups]
             totals += np.bincount(groups, weights=rewards * counted, minlength=plan.n_groups)
-            released += open_groups
+            released += is_released
             reported[users] += counted
         return Feedback(totals, released, reported, plan)
 
 
-def _merged(plan: Plan, reporters: LongArray) -> Plan:
-    """Return the plan with its short groups merged, where these users report."""
-    problem = plan.problem
-    users = np.flatnonzero(plan.groups >= 0)
-    crowds = np.full(plan.n_groups, -1)
-    crowds[plan.groups[users]] = users // problem.shard_size * problem.n_arms + plan.arms[users]
-    counts = np.bincount(plan.groups[reporters], minlength=plan.n_groups)
-    return merge_plan(plan, merge_short(counts, crowds, problem.min_group_size))
-
-
 def keeps_groups_large_enough(make: Maker, *, anonymous: bool = True) -> None:
     """Every group of every plan has one arm and at least ``min_group_size`` users of one shard."""
-    problem = _fit(TYPICAL, anonymous)
-    for plan in _plans(_new(make, problem), Arena(problem)):
+    policy, arena = _start(make, TYPICAL, anonymous)
+    problem = policy.problem
+    for plan in _plans(policy, arena):
         for group in np.unique(plan.groups[plan.groups >= 0]):
             members = np.flatnonzero(plan.groups == group)
             assert len(members) >= problem.min_group_size, f"group of {len(members)} in {plan}"
@@ -111,106 +100,87 @@ def keeps_groups_large_enough(make: Maker, *, anonymous: bool = True) -> None:
 
 def keeps_to_the_horizon(make: Maker, *, anonymous: bool = True) -> None:
     """The rounds of all plans add up to the horizon, after which there is no next plan."""
-    problem = _fit(TYPICAL, anonymous)
-    policy = _new(make, problem)
-    played = sum(plan.repeats for plan in _plans(policy, Arena(problem)))
-    assert played == problem.horizon, f"played {played} rounds of {problem.horizon}"
-    try:
-        policy.ask()
-    except ShoalError:
-        return
-    raise AssertionError("asked for a plan after the last round")
+    policy, arena = _start(make, TYPICAL, anonymous)
+    _columns(policy, arena)
+    _must_refuse(policy.ask, "asked for a plan after the last round")
 
 
 def asks_the_same_until_told(make: Maker, *, anonymous: bool = True) -> None:
     """Asking again before telling gives the same plan; telling without asking is refused."""
-    problem = _fit(TYPICAL, anonymous)
-    policy = _new(make, problem)
+    policy, arena = _start(make, TYPICAL, anonymous)
     plan = policy.ask()
     assert policy.ask() is plan, "asked twice, got two plans"
-    policy.tell(Arena(problem).play(plan))
-    try:
-        policy.tell(Arena(problem).play(plan))
-    except ShoalError:
-        return
-    raise AssertionError("took feedback without a plan")
+    feedback = arena.play(plan)
+    policy.tell(feedback)
+    _must_refuse(lambda: policy.tell(feedback), "took feedback without a plan")
 
 
 def refuses_feedback_for_another_plan(make: Maker, *, anonymous: bool = True) -> None:
     """Feedback of the wrong shape is refused, and the plan stays in play."""
-    problem = _fit(TYPICAL, anonymous)
-    policy = _new(make, problem)
+    policy, _ = _start(make, TYPICAL, anonymous)
     plan = policy.ask()
     n = plan.n_groups + 1
-    try:
-        policy.tell(Feedback(np.zeros(n), np.ones(n, bool), np.ones(problem.n_users, bool)))
-    except ShoalError:
-        assert policy.ask() is plan, "forgot the plan after refused feedback"
-        return
-    raise AssertionError("took feedback that does not fit the plan")
+    feedback = Feedback(np.zeros(n), np.ones(n, bool), np.ones(len(plan.groups), bool))
+    _must_refuse(lambda: policy.tell(feedback), "took feedback that does not fit the plan")
+    assert policy.ask() is plan, "forgot the plan after refused feedback"
 
 
 def repeats_itself_under_a_seed(make: Maker, *, anonymous: bool = True) -> None:
     """The same seed gives the same plans."""
-    problem = _fit(TYPICAL, anonymous)
-    first = _play(_new(make, problem), Arena(problem))
-    assert _equal(first, _play(_new(make, problem), Arena(problem))), "same seed, other plans"
+    first, second = (_columns(*_start(make, TYPICAL, anonymous)) for _ in range(2))
+    assert _equal(first, second), "same seed, other plans"
 
 
 def continues_from_its_state(make: Maker, *, anonymous: bool = True) -> None:
     """A restored policy goes on bit for bit, wherever the state was taken, in plain values."""
-    problem = _fit(TYPICAL, anonymous)
-    n_plans = len(_play(_new(make, problem), Arena(problem)))
-    for cut in sorted({0, n_plans // 3, n_plans // 2, n_plans - 1}):
+    n_plans = len(_columns(*_start(make, TYPICAL, anonymous)))
+    for n_played in sorted({0, n_plans // 3, n_plans // 2, n_plans - 1}):
         for asked in (False, True):
-            policy, arena = _new(make, problem), Arena(problem)
-            for _ in range(cut):
+            policy, arena = _start(make, TYPICAL, anonymous)
+            for _ in range(n_played):
                 policy.tell(arena.play(policy.ask()))
             if asked:
                 policy.ask()
             state = policy.state()
-            _plain(state, "state")
-            kept = deepcopy(state)
-            other_arena = deepcopy(arena)
-            rest = _play(policy, arena)
-            other = _new(make, problem, seed=99)
+            _check_plain(state, "state")
+            state_before, other_arena = deepcopy(state), deepcopy(arena)
+            rest = _columns(policy, arena)
+            other, _ = _start(make, TYPICAL, anonymous, seed=99)
             other.restore(state)
-            assert _equal(rest, _play(other, other_arena)), f"went on differently after {cut} plans"
-            assert _equal(state, kept), "the state changed while the policies went on"
+            same = _equal(rest, _columns(other, other_arena))
+            assert same, f"went on differently after {n_played} plans"
+            assert _equal(state, state_before), "the state changed while the policies went on"
 
 
 def works_at_the_edges(make: Maker, *, anonymous: bool = True) -> None:
     """Tiny problems are played to their end."""
-    for name, edge in EDGES.items():
-        problem = _fit(edge, anonymous)
-        played = sum(plan.repeats for plan in _plans(_new(make, problem), Arena(problem)))
-        assert played == problem.horizon, f"{name}: played {played} rounds of {problem.horizon}"
+    for problem in EXTREMES:
+        _columns(*_start(make, problem, anonymous))
 
 
 def lives_with_withheld_groups(make: Maker, *, anonymous: bool = True) -> None:
     """Users may not report, even none of them ever."""
-    problem = _fit(TYPICAL, anonymous)
     for participation in (0.7, 0.0):
-        arena = Arena(problem, participation=participation)
-        played = sum(plan.repeats for plan in _plans(_new(make, problem), arena))
-        assert played == problem.horizon, f"played {played} rounds with {participation=}"
+        policy, arena = _start(make, TYPICAL, anonymous)
+        arena.participation = participation
+        _columns(policy, arena)
 
 
 def learns_from_merged_groups(make: Maker, *, anonymous: bool = True) -> None:
-    """Whoever takes merged groups learns as if it had asked for them; others go on without."""
-    problem = _fit(CROWDED, anonymous)
-    policy, arena = _new(make, problem), Arena(problem, participation=0.5, merging=True)
+    """A policy that takes merged groups learns as if it had asked for them; others go on."""
+    policy, arena = _start(make, CROWDED, anonymous)
+    arena.participation, arena.merging = 0.5, True
     played = 0
-    while played < CROWDED_ROUNDS:
+    while played < policy.need_horizon():
         plan = policy.ask()
+        played += plan.repeats
         before, feedback = deepcopy(policy.state()), arena.play(plan)
         policy.tell(feedback)
-        played += plan.repeats
         merged = feedback.plan
         if policy.takes_merged and merged is not None and merged is not plan:
-            asked = {"arms": merged.arms, "groups": merged.groups, "repeats": merged.repeats}
-            other = _new(make, problem, seed=99)
-            other.restore(before | {"pending": asked})
+            pending = {"arms": merged.arms, "groups": merged.groups, "repeats": merged.repeats}
+            other, _ = _start(make, CROWDED, anonymous, seed=99)
+            other.restore(before | {"pending": pending})
             other.tell(feedback)
             assert _equal(policy.state(), other.state()), f"did not learn from {merged} as it is"
 
@@ -228,43 +198,51 @@ CHECKS: tuple[Callable[..., None], ...] = (
 )
 
 
-def _fit(problem: Problem, anonymous: bool) -> Problem:
-    return problem if anonymous else replace(problem, min_group_size=1)
+def _start(
+    make: Maker, problem: Problem, anonymous: bool, *, seed: int = 0
+) -> tuple[Policy, Arena]:
+    if not anonymous:
+        problem = replace(problem, min_group_size=1)
+    return make(problem, rng=np.random.default_rng(seed)), Arena(problem)
 
 
-def _new(make: Maker, problem: Problem, *, seed: int = 0) -> Policy:
-    return make(problem, rng=np.random.default_rng(seed))
+def _must_refuse(call: Callable[[], object], message: str) -> None:
+    try:
+        call()
+    except ShoalError:
+        return
+    raise AssertionError(message)
 
 
 def _plans(policy: Policy, arena: Arena) -> Iterator[Plan]:
-    assert policy.problem.horizon is not None
-    left = policy.problem.horizon - policy.rounds
+    """Play a policy up to its horizon, and yield its plans."""
+    left = policy.need_horizon() - policy.rounds
     while left > 0:
         plan = policy.ask()
         policy.tell(arena.play(plan))
         left -= plan.repeats
         yield plan
-    assert left == 0, f"played {-left} rounds too many"
+    assert left == 0, f"played {-left} rounds too many of {policy.problem}"
 
 
-def _play(policy: Policy, arena: Arena) -> list[tuple[IntArray, ...]]:
+def _columns(policy: Policy, arena: Arena) -> list[tuple[IntArray, ...]]:
+    """Play a policy up to its horizon; return the arrays of its plans."""
     return [(p.arms, p.groups, np.array([p.repeats])) for p in _plans(policy, arena)]
 
 
-def _plain(value: Any, name: str) -> None:
-    """Refuse a state that only Python's own serialiser could keep."""
+def _check_plain(value: Any, name: str) -> None:
+    """Refuse a state that only Python's pickle could keep."""
     if isinstance(value, dict):
         for key, part in value.items():
             assert isinstance(key, str), f"{name} has a key that is not a string: {key!r}"
-            _plain(part, f"{name}.{key}")
+            _check_plain(part, f"{name}.{key}")
     elif isinstance(value, list | tuple):
         for part in value:
-            _plain(part, f"{name}[]")
+            _check_plain(part, f"{name}[]")
     else:
-        fine = isinstance(value, bool | int | float | str | None) or (
-            isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
-        )
-        assert fine, f"{name} is not plain: {type(value).__name__}"
+        is_array = isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
+        is_plain = is_array or isinstance(value, bool | int | float | str | None)
+        assert is_plain, f"{name} is not plain: {type(value).__name__}"
 
 
 def _equal(one: Any, other: Any) -> bool:

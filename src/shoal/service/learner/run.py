@@ -16,7 +16,7 @@ import numpy as np
 from shoal.arrays import BoolArray, IntArray
 from shoal.client import Total
 from shoal.model import Feedback
-from shoal.model.feedback import merge_plan
+from shoal.model.merging import merge_plan
 from shoal.service.campaign import Campaign, plan_hash
 from shoal.service.learner.container import pack, unpack
 
