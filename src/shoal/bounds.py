@@ -18,19 +18,15 @@ from shoal.model.numbers import whole_number
 def approximation_ratio(problem: Problem, cluster_size: int) -> int:
     """Return alpha(C, U) = max(1, ceil(K (C + 1) / U)) of the decompositions in Section 3.4.2.
 
-    Parameters
-    ----------
-    cluster_size
-        Every arm is the best arm of at least this many users of a shard; above C.
+    Every arm is the best arm of at least ``cluster_size`` users of a shard, more than C.
 
-    Examples
-    --------
     >>> problem = Problem(n_users=50, n_arms=5, min_group_size=4)
     >>> [approximation_ratio(problem, cluster_size) for cluster_size in (5, 10, 25)]
     [5, 3, 1]
     """
-    clustered = whole_number("cluster_size", cluster_size, least=problem.min_group_size + 1)
-    return max(1, -(-problem.n_arms * (problem.min_group_size + 1) // clustered))
+    min_crowd = problem.min_group_size + 1
+    size = whole_number("cluster_size", cluster_size, least=min_crowd)
+    return max(1, -(-problem.n_arms * min_crowd // size))
 
 
 def batched_bandit_upper(problem: Problem) -> float:
@@ -45,13 +41,8 @@ def batched_bandit_upper(problem: Problem) -> float:
 def batched_elimination_upper(problem: Problem, *, approximation_ratio: float) -> float:
     """Return N C sqrt(alpha K T), the order of Algorithm 1's regret (Theorem 1).
 
-    Parameters
-    ----------
-    approximation_ratio
-        The decomposition's alpha; at least 1.
+    ``approximation_ratio`` is the decomposition's alpha, at least 1.
 
-    Examples
-    --------
     >>> problem = Problem(n_users=50, n_arms=5, min_group_size=4, horizon=100_000)
     >>> greedy = batched_elimination_upper(problem, approximation_ratio=problem.n_arms)
     >>> lp = batched_elimination_upper(problem, approximation_ratio=1)
@@ -62,10 +53,8 @@ def batched_elimination_upper(problem: Problem, *, approximation_ratio: float) -
         raise InvalidInputError(
             f"approximation_ratio must be finite and at least 1; got {approximation_ratio}."
         )
-    per_user = problem.min_group_size * sqrt(
-        approximation_ratio * problem.n_arms * _horizon(problem)
-    )
-    return problem.n_users * per_user
+    rounds = approximation_ratio * problem.n_arms * _horizon(problem)
+    return problem.n_users * (problem.min_group_size * sqrt(rounds))
 
 
 def explore_then_commit_upper(problem: Problem) -> float:

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from shoal.environments import Bounded, Environment, make_environment
+from shoal.environments import make_environment
 from shoal.model import Feedback, Plan, Problem
 
 FALSE_ALARM = 1e-8
@@ -136,7 +136,7 @@ def test_bernoulli_repeats_follow_the_convolution_of_binomials() -> None:
 VARIANCES: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
     "bernoulli": lambda means: means * (1 - means),
     "gaussian": lambda means: np.ones_like(means),
-    "bounded": lambda means: means * (1 - means) / 3,  # concentration 2
+    "bounded": lambda means: means * (1 - means) / 3,
 }
 
 
@@ -156,13 +156,10 @@ def test_totals_have_the_mean_and_variance_of_their_rounds(rewards: str, repeats
         assert abs(np.mean(centred**2) - variance) < Z * np.sqrt((fourth - variance**2) / n)
 
 
-@pytest.mark.parametrize("concentration", [0.5, 20.0])
-def test_bounded_rewards_are_beta(concentration: float) -> None:
+@pytest.mark.parametrize("mean", [0.1, 0.3, 0.5])
+def test_bounded_rewards_are_beta(mean: float) -> None:
     problem = Problem(n_users=1, n_arms=1, min_group_size=1)
-    environment: Environment = Bounded(
-        problem, [[0.3]], rng=np.random.default_rng(5), concentration=concentration
-    )
+    environment = make_environment("bounded", problem, [[mean]], rng=np.random.default_rng(5))
     plan = Plan([0], [0], problem=problem)
     rewards = [environment.play(plan).totals[0] for _ in range(5000)]
-    beta = stats.beta(0.3 * concentration, 0.7 * concentration)
-    assert stats.kstest(rewards, beta.cdf).pvalue > FALSE_ALARM
+    assert stats.kstest(rewards, stats.beta(2 * mean, 2 - 2 * mean).cdf).pvalue > FALSE_ALARM

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from shoal.environments import Bounded, check_means, make_environment
+from shoal.environments import check_means, make_environment
 from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.model import Problem
 
@@ -105,9 +105,3 @@ def test_participation_that_is_no_probability_is_refused(
             rng=np.random.default_rng(0),
             participation=participation,
         )
-
-
-@pytest.mark.parametrize("concentration", [0.0, -1.0, np.nan, np.inf])
-def test_a_concentration_that_is_not_positive_is_refused(concentration: float) -> None:
-    with pytest.raises(InvalidInputError, match="concentration must be positive and finite"):
-        Bounded(PROBLEM, MEANS, rng=np.random.default_rng(0), concentration=concentration)

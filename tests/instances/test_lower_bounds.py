@@ -69,7 +69,7 @@ MAIN = {"n_users": 10, "n_arms": 2, "min_group_size": 4, "horizon": 100}
         ("main", {**MAIN, "horizon": 3}, "horizon must be a whole number of at least 4; got 3."),
         ("main", {**MAIN, "min_group_size": 11}, "min_group_size must be between 1 and n_users=10"),
         ("main", {**MAIN, "gap": 0.1}, "gap must be left out for the main family; got 0.1."),
-        ("no-clusters", {}, "horizon or gap must be given for the no-clusters family"),
+        ("no-clusters", {}, "horizon or gap must be set for the no-clusters family"),
         ("no-clusters", {"horizon": 7}, "horizon must be a whole number of at least 8; got 7."),
         ("no-clusters", {"gap": 0.6}, "gap must be above 0 and at most 0.5; got 0.6."),
         ("no-clusters", {"gap": 0.1, "n_users": 4}, "n_users must be 3 for the no-clusters family"),

@@ -6,23 +6,21 @@ Each draws the sum of any number of rounds at once, exactly in distribution.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shoal.arrays import FloatArray, IntArray
 from shoal.environments.base import Environment
-from shoal.errors import InvalidInputError
 from shoal.kernels import kernel
-from shoal.model import Plan, Problem
+from shoal.model import Plan
 
 
 class Bernoulli(Environment):
     """Rewards of 0 or 1: a user's n rounds sum to a binomial.
 
-    Examples
-    --------
+    >>> from shoal.model import Problem
     >>> problem = Problem(n_users=4, n_arms=2, min_group_size=2)
     >>> means = [[1.0, 0.0], [1.0, 0.0], [0.5, 0.5], [0.5, 0.5]]
     >>> environment = Bernoulli(problem, means, rng=np.random.default_rng(0))
@@ -66,30 +64,15 @@ class Gaussian(Environment):
 class Bounded(Environment):
     """Rewards in [0, 1] from the Beta distribution with each user's mean on the arm.
 
-    Parameters
-    ----------
-    concentration
-        The Beta's two parameters sum to this: the variance is mean (1 - mean) / (1 + it). At 2,
-        a mean of one half makes the uniform distribution.
-    **others
-        Those of ``Environment``.
+    The Beta's two parameters sum to 2: the variance is mean (1 - mean) / 3, and a mean of one half
+    makes the uniform distribution.
     """
 
     rewards: ClassVar[str] = "bounded"
 
-    def __init__(
-        self, problem: Problem, means: ArrayLike, *, concentration: float = 2.0, **others: Any
-    ) -> None:
-        super().__init__(problem, means, **others)
-        if not 0.0 < concentration < np.inf:
-            raise InvalidInputError(
-                f"concentration must be positive and finite; got {concentration}."
-            )
-        self.concentration = float(concentration)
-
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
-        totals, means = np.zeros(plan.n_groups), self._means_of(plan)
-        _add_betas(self.rng, self.concentration, means, plan.groups, reported, totals)
+        totals = np.zeros(plan.n_groups)
+        _add_betas(self.rng, self._means_of(plan), plan.groups, reported, totals)
         return totals
 
 
@@ -120,11 +103,14 @@ def _add_successes(
 
 @kernel()
 def _add_betas(
-    rng: np.random.Generator, concentration: float, means: FloatArray,
-    groups: IntArray, reported: IntArray, totals: FloatArray,
-) -> None:  # fmt: skip
+    rng: np.random.Generator,
+    means: FloatArray,  # (n_users,)
+    groups: IntArray,
+    reported: IntArray,
+    totals: FloatArray,
+) -> None:
     for user in np.flatnonzero(reported):
-        a, b = concentration * means[user], concentration * (1.0 - means[user])
+        a, b = 2.0 * means[user], 2.0 * (1.0 - means[user])
         if a == 0.0 or b == 0.0:
             totals[groups[user]] += reported[user] * means[user]
         else:

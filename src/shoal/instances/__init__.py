@@ -1,4 +1,4 @@
-"""Instances: where means come from. Means only, (n_users, n_arms); rewards are environments' work.
+"""Instances: sources of means, (n_users, n_arms); environments draw the rewards.
 
 ``from_log`` and ``load_means`` are loaded on first use, because they read files with polars.
 """
@@ -9,8 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from shoal.instances.lower_bounds import FAMILIES, lower_bound
-from shoal.instances.registry import INSTANCES, instance
-from shoal.instances.synthetic import clustered, linear, uniform
+from shoal.instances.synthetic import INSTANCES, clustered, instance, linear, uniform
 
 if TYPE_CHECKING:
     from shoal.instances.files import load_means

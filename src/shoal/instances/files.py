@@ -1,4 +1,4 @@
-"""One's own means from a file: CSV with or without a header, Parquet or NumPy's .npy."""
+"""Means from a file: CSV with or without a header, Parquet or NumPy's .npy."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def load_means(path: str | Path) -> FloatArray:
 
 
 def unreadable(path: Path, error: Exception) -> InvalidInputError:
-    """Say in one line that a file can't be read, and the first sentence of why."""
+    """Return the error that a file can't be read, with the first sentence of the reason."""
     if isinstance(error, FileNotFoundError):
         return InvalidInputError(f"{path} must be a file to read; got nothing there.")
     reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
@@ -96,14 +96,14 @@ def _read_parquet(path: Path) -> FloatArray:
     for name, kind in frame.schema.items():
         if not kind.is_numeric():
             raise InvalidInputError(f"column {name!r} of {path} must hold numbers; got {kind}.")
-    # Null becomes NaN, which the check of the matrix then places.
+    # Null becomes NaN, which load_means refuses by its place.
     return frame.select(pl.all().cast(pl.Float64)).to_numpy(order="c")
 
 
 def _read_npy(path: Path) -> FloatArray:
-    given: NDArray[np.generic] = np.load(path, allow_pickle=False)
-    if not isinstance(given, np.ndarray):
+    matrix: NDArray[np.generic] = np.load(path, allow_pickle=False)
+    if not isinstance(matrix, np.ndarray):
         raise InvalidInputError(f"{path} must hold one array; got several, as in an .npz file.")
-    if given.dtype.kind not in "biuf":
-        raise InvalidInputError(f"{path} must hold numbers; got dtype {given.dtype}.")
-    return given.astype(np.float64, order="C")
+    if matrix.dtype.kind not in "biuf":
+        raise InvalidInputError(f"{path} must hold numbers; got dtype {matrix.dtype}.")
+    return matrix.astype(np.float64, order="C")

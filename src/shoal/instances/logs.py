@@ -1,8 +1,8 @@
 """Means from a log of past rounds: rows of user, arm and reward, from a CSV or Parquet file.
 
-A pair's mean is its average reward, drawn towards the arm's average by ``smoothing`` imagined
-rows: (sum + smoothing × arm's average) / (rows + smoothing). A pair that was never seen gets the
-arm's average.
+The mean of a user on an arm is the pair's average reward, shrunk towards the arm's average by
+``smoothing`` pseudo-counts: (sum + smoothing × arm's average) / (rows + smoothing). A pair without
+rows gets the arm's average.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from shoal.model.numbers import whole_number
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What became of a log's rows and pairs; each dropped row is counted once, in this order."""
+class LogReport:
+    """How a log's rows and pairs were used; each dropped row is counted once, in this order."""
 
     rows_read: int
     missing: int
@@ -51,7 +51,7 @@ class LoggedMeans:
     means: FloatArray  # (n_users, n_arms)
     users: list[object]
     arms: list[object]
-    report: Report
+    report: LogReport
 
 
 def from_log(
@@ -73,7 +73,7 @@ def from_log(
     user, arm, reward
         Names of the columns. Rewards are numbers in [0, 1]; other rows are dropped and counted.
     smoothing
-        Rows of the arm's average that every pair is given; 0 for none.
+        Pseudo-counts of the arm's average in every pair; 0 for none.
     min_user_rows, min_arm_rows
         Users and arms with fewer usable rows are dropped, both counted before either is dropped.
 
@@ -102,14 +102,14 @@ def from_log(
             f"a log must leave at least one row; got {rows.height} rows, {usable.height} of them "
             f"usable, with {min_user_rows=} and {min_arm_rows=}."
         )
-    means, n_seen, labels = _means(frequent, smoothing)
-    report = Report(
+    means, n_pairs, labels = _means(frequent, smoothing)
+    report = LogReport(
         rows_read=rows.height,
         **dropped,
         too_rare=usable.height - frequent.height,
         rows_used=frequent.height,
-        pairs_seen=n_seen,
-        pairs_filled=means.size - n_seen,
+        pairs_seen=n_pairs,
+        pairs_filled=means.size - n_pairs,
     )
     return LoggedMeans(means, labels["user"], labels["arm"], report)
 
@@ -153,7 +153,7 @@ def _columns(frame: pl.DataFrame, names: dict[str, str]) -> pl.DataFrame:
 
 
 def _drop_unusable(rows: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Return the rows with a user, an arm and a reward in [0, 1], and why the others are not."""
+    """Return the rows with a user, an arm and a reward in [0, 1]; count the others by reason."""
     number = pl.col("reward").cast(pl.Float64, strict=False)
     reasons = {
         "missing": pl.any_horizontal(pl.all().is_null()),
@@ -162,15 +162,15 @@ def _drop_unusable(rows: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
         "out_of_range": ~number.is_between(0.0, 1.0),
     }
     dropped = {}
-    for reason, bad in reasons.items():
-        kept = rows.filter(~bad)
-        dropped[reason] = rows.height - kept.height
-        rows = kept
+    for reason, is_bad in reasons.items():
+        usable = rows.filter(~is_bad)
+        dropped[reason] = rows.height - usable.height
+        rows = usable
     return rows.with_columns(number), dropped
 
 
 def _means(rows: pl.DataFrame, smoothing: float) -> tuple[FloatArray, int, dict[str, list[object]]]:
-    """Return the means, the number of pairs seen, and the sorted labels of users and arms."""
+    """Return the means, the number of pairs with rows, and the sorted labels of both."""
     labels = {name: rows[name].unique().sort().to_list() for name in ("user", "arm")}
     shape = len(labels["user"]), len(labels["arm"])
     places = tuple(rows[name].rank("dense").to_numpy().astype(np.int64) - 1 for name in labels)

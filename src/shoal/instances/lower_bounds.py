@@ -70,33 +70,29 @@ def lower_bound(
     """
     if family not in FAMILIES:
         raise UnknownNameError("family", family, FAMILIES)
-    given = {"n_users": n_users, "n_arms": n_arms, "min_group_size": min_group_size}
-    for name, value in given.items():
+    sizes = {"n_users": n_users, "n_arms": n_arms, "min_group_size": min_group_size}
+    for name, value in sizes.items():
         fixed = getattr(FAMILIES[family], name)
         if fixed is not None and value not in (None, fixed):
             raise InvalidInputError(f"{name} must be {fixed} for the {family} family; got {value}.")
     if gap is not None and family != "no-clusters":
         raise InvalidInputError(f"gap must be left out for the {family} family; got {gap}.")
     if family == "main":
-        users, arms, least = (whole_number(name, value) for name, value in given.items())
-        return _main(Problem(users, arms, least, whole_number("horizon", horizon)), rng)
+        users, arms, least = (whole_number(name, value) for name, value in sizes.items())
+        problem = Problem(users, arms, least, whole_number("horizon", horizon))
+        rounds = whole_number("horizon", problem.horizon, least=least)
+        means = np.zeros((users, arms))
+        means[np.arange(users), rng.integers(arms, size=users)] = np.sqrt(least / rounds)
+        return means
     if family == "no-clusters":
         return _no_clusters(_gap(horizon, gap), rng)
-    return _too_few_users(rng)
-
-
-def _main(problem: Problem, rng: np.random.Generator) -> FloatArray:
-    horizon = whole_number("horizon", problem.horizon, least=problem.min_group_size)
-    means = np.zeros((problem.n_users, problem.n_arms))
-    favourite = rng.integers(problem.n_arms, size=problem.n_users)
-    means[np.arange(problem.n_users), favourite] = np.sqrt(problem.min_group_size / horizon)
-    return means
+    return np.eye(2) if rng.integers(2) else np.eye(2)[::-1].copy()
 
 
 def _gap(horizon: int | None, gap: float | None) -> float:
     if gap is None:
         if horizon is None:
-            raise InvalidInputError("horizon or gap must be given for the no-clusters family.")
+            raise InvalidInputError("horizon or gap must be set for the no-clusters family.")
         # From 8 rounds on, T^(-1/3) is at most one half.
         return float(whole_number("horizon", horizon, least=8) ** (-1 / 3))
     if not 0.0 < gap <= 0.5:
@@ -108,7 +104,3 @@ def _no_clusters(gap: float, rng: np.random.Generator) -> FloatArray:
     signed = gap if rng.integers(2) else -gap
     above, below = 0.5 + signed, 0.5 - signed
     return np.array([[1.0, 0.0, 0.0], [0.0, above, below], [0.0, below, above]])
-
-
-def _too_few_users(rng: np.random.Generator) -> FloatArray:
-    return np.eye(2) if rng.integers(2) else np.eye(2)[::-1].copy()

@@ -1,15 +1,18 @@
 """Synthetic populations: the two classes of the paper's Appendix B, and taste clusters.
 
-``common`` is where what all users share comes from, by default ``rng``. Parts of one population
-are drawn apart with the same ``common`` each, anew, and an ``rng`` of their own.
+``common`` draws what all users share; by default it is ``rng``. Parts of one population are drawn
+apart, each with its ``rng`` and a fresh copy of the same ``common``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
+
 import numpy as np
 
 from shoal.arrays import FloatArray
-from shoal.errors import InvalidInputError
+from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.model.numbers import whole_number
 
 HIGHEST_CLUSTERED_MEAN = 0.9
@@ -79,7 +82,7 @@ def clustered(
         Expected mean of a cluster on an arm, before users spread around it. The default of 1/13
         is Beta(1, 12).
     spread
-        Standard deviation of the logarithm of a user's own factor on each arm.
+        Standard deviation of the logarithm of a user's factor on each arm.
     """
     n_users, n_arms = _shape(n_users, n_arms)
     n_clusters = whole_number("n_clusters", n_clusters)
@@ -89,8 +92,37 @@ def clustered(
         raise InvalidInputError(f"spread must be finite and at least 0; got {spread}.")
     tastes = (common or rng).beta(1.0, 1.0 / rate - 1.0, size=(n_clusters, n_arms))
     cluster = rng.integers(n_clusters, size=n_users)
-    own = np.exp(rng.normal(0.0, spread, size=(n_users, n_arms)))
-    return np.minimum(tastes[cluster] * own, HIGHEST_CLUSTERED_MEAN)
+    factors = np.exp(rng.normal(0.0, spread, size=(n_users, n_arms)))
+    return np.minimum(tastes[cluster] * factors, HIGHEST_CLUSTERED_MEAN)
+
+
+INSTANCES: Final[dict[str, Callable[..., FloatArray]]] = {
+    "uniform": uniform,
+    "linear": linear,
+    "clustered": clustered,
+}
+
+
+def instance(
+    name: str,
+    n_users: int,
+    n_arms: int,
+    *,
+    rng: np.random.Generator,
+    common: np.random.Generator | None = None,
+) -> FloatArray:
+    """Draw the means of a class by its name.
+
+    >>> instance("linear", 50, 5, rng=np.random.default_rng(0)).shape
+    (50, 5)
+    >>> instance("liner", 50, 5, rng=np.random.default_rng(0))
+    Traceback (most recent call last):
+    shoal.errors.UnknownNameError: instance must be a known name; got 'liner': \
+did you mean 'linear'?
+    """
+    if name not in INSTANCES:
+        raise UnknownNameError("instance", name, INSTANCES)
+    return INSTANCES[name](n_users, n_arms, rng=rng, common=common)
 
 
 def _shape(n_users: int, n_arms: int) -> tuple[int, int]:

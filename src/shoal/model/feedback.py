@@ -32,8 +32,8 @@ class Feedback:
     reported
         Rounds in which each user's reward is part of a released total, (n_users,).
     plan
-        The plan that was played, where whoever adds up the totals knows it; or the same with the
-        groups that were released, where some were merged after the plan was made (``merging``).
+        The plan that was played, where it is known; or the same with the groups that were
+        released, where some were merged after the plan was made (``merging``).
     """
 
     totals: FloatArray

@@ -1,14 +1,15 @@
-"""Reading numbers at the edge: by name, with the rule, or not at all."""
+"""Checks of numbers at the edge; each refuses by name, rule and value."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from operator import index
 from typing import Any
 
 from shoal.errors import InvalidInputError
 
-LARGEST = 2**63 - 1
+MAX_INT64 = 2**63 - 1
 
 
 def whole_number(name: str, value: Any, *, least: int | None = 1) -> int:
@@ -24,36 +25,12 @@ def whole_number(name: str, value: Any, *, least: int | None = 1) -> int:
         except TypeError:
             pass
         else:
-            if number > LARGEST:
+            if number > MAX_INT64:
                 raise InvalidInputError(f"{name} must be at most 2**63 - 1; got more.")
             if least is None or number >= least:
                 return number
     bound = "" if least is None else f" of at least {least}"
     raise InvalidInputError(f"{name} must be a whole number{bound}; got {value!r}.")
-
-
-def not_negative(name: str, value: Any) -> float:
-    """Return ``value`` as a finite float of at least 0, or refuse it by name.
-
-    >>> not_negative("drift", -1)
-    Traceback (most recent call last):
-    shoal.errors.InvalidInputError: drift must be a number of at least 0; got -1.
-    """
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf:
-        return float(value)
-    raise InvalidInputError(f"{name} must be a number of at least 0; got {value!r}.")
-
-
-def share(name: str, value: Any) -> float:
-    """Return ``value`` as a float between 0 and 1, or refuse it by name.
-
-    >>> share("participation", 1.5)
-    Traceback (most recent call last):
-    shoal.errors.InvalidInputError: participation must be a number between 0 and 1; got 1.5.
-    """
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
-        return float(value)
-    raise InvalidInputError(f"{name} must be a number between 0 and 1; got {value!r}.")
 
 
 def positive_number(name: str, value: Any) -> float:
@@ -63,6 +40,20 @@ def positive_number(name: str, value: Any) -> float:
     Traceback (most recent call last):
     shoal.errors.InvalidInputError: gamma must be a positive number; got 'much'.
     """
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf:
+    return _number(name, value, "a positive number", lambda number: 0 < number < math.inf)
+
+
+def not_negative(name: str, value: Any) -> float:
+    """Return ``value`` as a finite float of at least 0, or refuse it by name."""
+    return _number(name, value, "a number of at least 0", lambda number: 0 <= number < math.inf)
+
+
+def share(name: str, value: Any) -> float:
+    """Return ``value`` as a float between 0 and 1, or refuse it by name."""
+    return _number(name, value, "a number between 0 and 1", lambda number: 0 <= number <= 1)
+
+
+def _number(name: str, value: Any, rule: str, fits: Callable[[float], bool]) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and fits(value):
         return float(value)
-    raise InvalidInputError(f"{name} must be a positive number; got {value!r}.")
+    raise InvalidInputError(f"{name} must be {rule}; got {value!r}.")

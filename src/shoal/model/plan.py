@@ -5,6 +5,8 @@ A ``Plan`` that breaks anonymity can't exist. The check is one compiled pass ove
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -63,18 +65,18 @@ class Plan:
     def __init__(
         self, arms: ArrayLike, groups: ArrayLike, repeats: int = 1, *, problem: Problem
     ) -> None:
-        own_arms = _column("arms", arms, problem.n_users)
-        own_groups = _column("groups", groups, problem.n_users)
+        arm_column = _column("arms", arms, problem.n_users)
+        group_column = _column("groups", groups, problem.n_users)
         verdict, where, n_groups, smallest = _check(
-            own_arms, own_groups, problem.n_arms, problem.min_group_size, problem.shard_size
+            arm_column, group_column, problem.n_arms, problem.min_group_size, problem.shard_size
         )
         if verdict != _FINE:
-            raise _error(verdict, where, own_arms, own_groups, problem)
+            raise _error(verdict, where, arm_column, group_column, problem)
         if type(repeats) is not int or repeats < 1:
             repeats = whole_number("repeats", repeats)
         assign = object.__setattr__
-        assign(self, "arms", own_arms)
-        assign(self, "groups", own_groups)
+        assign(self, "arms", arm_column)
+        assign(self, "groups", group_column)
         assign(self, "repeats", repeats)
         assign(self, "problem", problem)
         assign(self, "n_groups", n_groups)
@@ -90,24 +92,20 @@ class Plan:
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (self.arms, self.groups, self.repeats, self.problem)
-
-
-def _rebuild(arms: IntArray, groups: IntArray, repeats: int, problem: Problem) -> Plan:
-    return Plan(arms, groups, repeats, problem=problem)
+        return partial(Plan, problem=self.problem), (self.arms, self.groups, self.repeats)
 
 
 def _column(name: str, values: ArrayLike, n_users: int) -> IntArray:
     """Copy ``values`` into a read-only int32 column, refusing anything that is not whole."""
-    given = np.asarray(values)
-    if given.shape != (n_users,):
-        raise InvalidInputError(f"{name} must have shape ({n_users},); got {given.shape}.")
-    if given.dtype != _INT32:
-        if given.dtype.kind not in "iu":
-            raise InvalidInputError(f"{name} must hold whole numbers; got dtype {given.dtype}.")
-        if not -(2**31) <= given.min() <= given.max() < 2**31:
-            raise InvalidInputError(f"{name} must fit in 32 bits; got {given.max()}.")
-    column = given.astype(np.int32, order="C", copy=True)
+    array = np.asarray(values)
+    if array.shape != (n_users,):
+        raise InvalidInputError(f"{name} must have shape ({n_users},); got {array.shape}.")
+    if array.dtype != _INT32:
+        if array.dtype.kind not in "iu":
+            raise InvalidInputError(f"{name} must hold whole numbers; got dtype {array.dtype}.")
+        if not -(2**31) <= array.min() <= array.max() < 2**31:
+            raise InvalidInputError(f"{name} must fit in 32 bits; got {array.max()}.")
+    column = array.astype(np.int32, order="C", copy=True)
     column.setflags(write=False)
     return column
 
@@ -169,7 +167,7 @@ def _error(
             f"got {len(members)}."
         )
     if verdict == _TWO_ARMS:
-        held = sorted(set(arms[members].tolist()))
-        return AnonymityError(f"group {group} must have one arm; got arms {held}.")
+        group_arms = sorted(set(arms[members].tolist()))
+        return AnonymityError(f"group {group} must have one arm; got arms {group_arms}.")
     shards = sorted(set((members // problem.shard_size).tolist()))
     return AnonymityError(f"group {group} must lie in one shard; got shards {shards}.")

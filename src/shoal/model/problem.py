@@ -25,7 +25,7 @@ class Problem:
     n_arms
         Arms that each user may play.
     min_group_size
-        A total is only ever seen over at least this many users; at most a shard's users.
+        Least number of users behind a total; at most a shard's users.
     horizon
         Rounds to play, or None where that is not known.
     n_shards

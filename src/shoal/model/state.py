@@ -15,7 +15,7 @@ State = dict[str, Any]
 
 
 class Stateful:
-    """Something whose running state can be taken out and put back, bit for bit."""
+    """An object whose running state can be saved and restored, bit for bit."""
 
     changing: ClassVar[tuple[str, ...]] = ()
     """Attributes that change while it runs: plain values, arrays, generators, Stateful objects,
@@ -44,19 +44,19 @@ def _take(value: Any) -> Any:
     return deepcopy(value)
 
 
-def _put(value: Any, kept: Any) -> Any:
-    """Return ``value`` in the state that was ``kept`` of it."""
+def _put(value: Any, saved: Any) -> Any:
+    """Return ``value`` in the state that was ``saved`` of it."""
     if isinstance(value, Stateful):
-        value.restore(kept)
+        value.restore(saved)
         return value
     if isinstance(value, np.random.Generator):
-        value.bit_generator.state = deepcopy(kept)
+        value.bit_generator.state = deepcopy(saved)
         return value
     if _is_named(value):
-        return type(value)(**{name: _put(getattr(value, name), kept[name]) for name in kept})
+        return type(value)(**{name: _put(getattr(value, name), saved[name]) for name in saved})
     if isinstance(value, list) and any(isinstance(part, Stateful) for part in value):
-        return [_put(part, of_part) for part, of_part in zip(value, kept, strict=True)]
-    return deepcopy(kept)
+        return [_put(part, of_part) for part, of_part in zip(value, saved, strict=True)]
+    return deepcopy(saved)
 
 
 def _is_named(value: Any) -> bool:

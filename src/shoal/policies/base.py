@@ -1,4 +1,4 @@
-"""What every learner is: ask for a plan, play it somewhere, tell the released totals."""
+"""What every learner does: ask for a plan, play it somewhere, tell the released totals."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class ArmMeans(NamedTuple):
 
 
 class Policy(Stateful, ABC):
-    """A learner that only ever sees the feedback of its own plans.
+    """A learner that sees nothing but the feedback of its plans.
 
-    A subclass says what it plays in ``_choose`` (arms, groups and for how many rounds) and what
-    it makes of the totals in ``_learn``. ``ask`` keeps to the horizon and, until ``tell``, gives
-    the same plan again.
+    A subclass chooses arms, groups and the number of rounds in ``_choose`` and learns from the
+    totals in ``_learn``. ``ask`` keeps to the horizon and, until ``tell``, gives the same plan
+    again.
 
     Parameters
     ----------
@@ -41,8 +41,8 @@ class Policy(Stateful, ABC):
 
     changing: ClassVar[tuple[str, ...]] = ("rng", "rounds")
     takes_merged = False
-    """Whether ``_learn`` is given groups that were merged after the plan was made; else they
-    count as withheld."""
+    """Whether ``_learn`` gets groups that were merged after the plan was made; else they count as
+    withheld."""
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator) -> None:
         self.problem = problem
@@ -56,7 +56,7 @@ class Policy(Stateful, ABC):
 
     @abstractmethod
     def _learn(self, plan: Plan, feedback: Feedback) -> None:
-        """Take in the feedback of ``plan``, the one asked for or its merged form."""
+        """Learn from the feedback of ``plan``, the one asked for or its merged form."""
 
     def ask(self) -> Plan:
         """Return the next plan."""
@@ -71,7 +71,7 @@ class Policy(Stateful, ABC):
         return self._pending
 
     def tell(self, feedback: Feedback) -> None:
-        """Take in the feedback of the plan that was asked for."""
+        """Learn from the feedback of the plan that was asked for."""
         plan = self._pending
         if plan is None:
             raise ShoalError("tell must follow ask; no plan is waiting for feedback.")
@@ -106,7 +106,7 @@ class Policy(Stateful, ABC):
     def arm_means(self, present: BoolArray) -> ArmMeans | None:
         """Return each arm's mean over the users who are ``present``, None if there is no estimate.
 
-        It is for people who watch; it changes nothing, and must not cost what a plan costs.
+        It is shown to people; it changes nothing, and costs less than a plan.
         """
         return None
 

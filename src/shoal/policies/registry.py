@@ -25,38 +25,18 @@ from shoal.policies.shoal import flagship
 
 @dataclass(frozen=True)
 class Entry:
-    """One policy: how to make it, and what is known of it without making it.
+    """What is known of a policy without making it."""
 
-    Parameters
-    ----------
-    policy
-        Makes the policy from ``(problem, rng=..., **options)``.
-    summary, needs, guarantee
-        What it is, what it needs and how its regret grows, for people.
-    anonymous
-        False where it sees every user's reward: it plays with ``min_group_size = 1``.
-    hindsight
-        Whether the means must be known beforehand.
-    needs_horizon
-        Whether it refuses a problem without a horizon.
-    allows
-        Whether ``Policy.allow`` can restrict which arms users play.
-    takes_merged
-        Whether it learns from groups that were merged after the plan was made.
-    fixed
-        Options that the name decides.
-    """
-
-    policy: Callable[..., Policy]
+    policy: Callable[..., Policy]  # makes it from (problem, rng=..., **options)
     summary: str
     needs: str
-    guarantee: str
-    anonymous: bool = True
-    hindsight: bool = False
-    needs_horizon: bool = False
-    allows: bool = False
-    takes_merged: bool = False
-    fixed: Mapping[str, Any] = field(default_factory=dict)
+    guarantee: str  # how regret grows
+    anonymous: bool = True  # False: it sees every reward, and plays with min_group_size = 1
+    hindsight: bool = False  # the means must be known beforehand
+    needs_horizon: bool = False  # it refuses a problem without a horizon
+    allows: bool = False  # Policy.allow can restrict which arms users play
+    takes_merged: bool = False  # it learns from groups that were merged after the plan was made
+    fixed: Mapping[str, Any] = field(default_factory=dict)  # options that the name decides
 
     def options(self) -> dict[str, Any]:
         """Return the options that may be set, with their defaults."""
@@ -159,8 +139,6 @@ def make_policy(
 ) -> Policy:
     """Make a policy by name.
 
-    Examples
-    --------
     >>> problem = Problem(n_users=50, n_arms=5, min_group_size=4, horizon=1000)
     >>> policy = make_policy("explore-then-commit", problem, rng=np.random.default_rng(0))
     >>> policy.ask()

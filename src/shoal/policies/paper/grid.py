@@ -36,8 +36,6 @@ def batch_ends(horizon: int, n_batches: int, *, grid: str = "minimax") -> LongAr
 
     Ends that coincide after rounding are kept once, so a short horizon has fewer batches.
 
-    Examples
-    --------
     >>> batch_ends(10_000, 3).tolist()
     [193, 2682, 10000]
     >>> batch_ends(10_000, 4, grid="geometric").tolist()

@@ -26,8 +26,6 @@ def eliminate(
     the largest count among the user's active arms; in BaSE all are about equal. Where they are
     not, ``pairwise`` takes 1/tau as the mean of the two arms' 1/count.
 
-    Examples
-    --------
     >>> active = np.array([[True, True, True, False]])
     >>> means, counts = np.array([[0.9, 0.5, 0.88, 0.0]]), np.array([[100.0, 100.0, 100.0, 0.0]])
     >>> eliminate(active, means, counts, gamma=4.0)
@@ -49,8 +47,6 @@ def eliminate(
 def best_arms(active: BoolArray, means: FloatArray, counts: FloatArray) -> LongArray:
     """Return each user's best active arm (line 15), -1 for a user without any sample.
 
-    Examples
-    --------
     >>> active = np.ones((2, 2), dtype=bool)
     >>> best_arms(active, np.array([[0.2, 0.5], [0.0, 0.0]]), np.array([[4.0, 4.0], [0.0, 0.0]]))
     array([ 1, -1])
