@@ -21,6 +21,7 @@ def test_a_problem_says_whether_rewards_are_bounded() -> None:
     assert repr(bounded) == (
         "Problem(n_users=4, n_arms=2, min_group_size=2, horizon=None, n_shards=1)"
     )
+    assert repr(unbounded).endswith("n_shards=1, bounded=False)")
 
 
 @pytest.mark.parametrize(

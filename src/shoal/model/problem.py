@@ -8,7 +8,7 @@ problem of 1,000 users in 20 shards.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from shoal.errors import InvalidInputError
 from shoal.model.numbers import whole_number
@@ -47,7 +47,7 @@ class Problem:
     min_group_size: int
     horizon: int | None = None
     n_shards: int = 1
-    bounded: bool = field(default=True, kw_only=True, repr=False)
+    bounded: bool = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
         for name in ("n_users", "n_arms", "min_group_size", "horizon", "n_shards"):
@@ -66,6 +66,10 @@ class Problem:
                 f"min_group_size must be between 1 and n_users={self.shard_size}{per_shard}; "
                 f"got {self.min_group_size}."
             )
+
+    def __repr__(self) -> str:
+        names = [part.name for part in fields(self) if part.name != "bounded" or not self.bounded]
+        return f"Problem({', '.join(f'{name}={getattr(self, name)}' for name in names)})"
 
     @property
     def shard_size(self) -> int:
