@@ -67,7 +67,7 @@ def serve(
     app = create_app(aggregator, body_seconds=body_seconds, tick_seconds=tick_seconds, **limits)
     protocol = connections(seconds=20.0, most=1000)
     config = uvicorn.Config(app, port=port, http=protocol, log_config=None, access_log=False)
-    server = Server(config, stop=aggregator.bell.silence)
+    server = Server(config, stop=aggregator.notifier.close)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     ends = time.monotonic() + 20

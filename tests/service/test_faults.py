@@ -162,7 +162,7 @@ def test_whoever_only_waits_is_answered_when_the_service_stops(
 
         thread = threading.Thread(target=call, daemon=True)
         thread.start()
-        wait_until(lambda: len(live.aggregator.bell._waiters) > 0)
+        wait_until(lambda: len(live.aggregator.notifier._waiters) > 0)
     thread.join(30)
     assert answers == [status]
     assert "Cancel" not in caplog.text

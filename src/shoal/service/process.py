@@ -70,7 +70,7 @@ def run_aggregator(
     app = create_app(aggregator, max_body_bytes=part.max_body_bytes, body_seconds=part.body_seconds)
     warm_up()
     announce(f"The dashboard is at {part.address}/")
-    _serve(app, door, seconds=part.body_seconds, stop=aggregator.bell.silence)
+    _serve(app, door, seconds=part.body_seconds, stop=aggregator.notifier.close)
 
 
 def _bind(role: Role, host: str, port: int) -> socket:

@@ -28,9 +28,9 @@ from shoal.service.aggregator.round_keys import RoundKeys
 from shoal.service.aggregator.rounds import ABANDONED, OPEN, RELEASED, WANTED, Frozen, Round
 from shoal.service.aggregator.tokens import Access
 from shoal.service.aggregator.witness import Progress
-from shoal.service.bell import Bell
 from shoal.service.clock import Clock, system_clock
 from shoal.service.grid import to_steps
+from shoal.service.notifier import Notifier
 from shoal.service.problems import (
     INVALID,
     LATE,
@@ -80,7 +80,7 @@ class Aggregator:
         self.database = database
         self.access = Access(database)
         self.directory = Directory(database, floor=floor, clock=clock)
-        self.bell = Bell()
+        self.notifier = Notifier()
         self.clock = clock
         self.on_schedule = True  # whether the last tick did all that was due
         self.on_release: Callable[[release.Document], None] = lambda document: None
@@ -112,7 +112,7 @@ class Aggregator:
         """Look at the last round anew, and wake whoever waits for it."""
         with self._lock:
             self._latest.pop(name, None)
-        self.bell.ring()
+        self.notifier.notify()
 
     def round(self, name: str, number: int) -> Round:
         """Return a round, or refuse its number."""

@@ -85,7 +85,7 @@ def create_campaign(
         raise ProblemError(INVALID, str(error)) from error
     if not aggregator.directory.create(name, campaign):
         response.status_code = 200
-    aggregator.bell.ring()
+    aggregator.notifier.notify()
     return _state(aggregator, name)
 
 

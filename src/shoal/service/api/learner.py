@@ -73,12 +73,12 @@ async def sync(known: Sync, aggregator: Service) -> Works:
     }
     ends = time.monotonic() + known.wait
     while True:
-        rings = aggregator.bell.rings
+        version = aggregator.notifier.version
         work = await run_in_threadpool(aggregator.hear, progress)
         left = ends - time.monotonic()
-        if work or left <= 0 or aggregator.bell.silent:
+        if work or left <= 0 or aggregator.notifier.closed:
             break
-        await aggregator.bell.wait(rings, seconds=left)
+        await aggregator.notifier.wait(version, seconds=left)
     found = [Work(campaign=r.campaign, round=r.number, state=r.state) for r in work]
     return Works(work=found)
 

@@ -46,12 +46,12 @@ async def open_round(
     new = await run_in_threadpool(aggregator.want, name, number)
     ends = time.monotonic() + wait
     while True:
-        rings = aggregator.bell.rings
+        version = aggregator.notifier.version
         found = await run_in_threadpool(aggregator.round, name, number)
         left = ends - time.monotonic()
-        if found.state != WANTED or left <= 0 or aggregator.bell.silent:
+        if found.state != WANTED or left <= 0 or aggregator.notifier.closed:
             break
-        await aggregator.bell.wait(rings, seconds=left)
+        await aggregator.notifier.wait(version, seconds=left)
     if found.state == WANTED:
         response.status_code = 202
     elif not new:

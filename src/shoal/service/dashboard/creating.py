@@ -46,7 +46,7 @@ def create_campaign(
         aggregator.directory.create(draft.given["name"], draft.campaign)
     except ProblemError as error:
         return _form(request, session, aggregator, draft.given, {"": error.kind.title})
-    aggregator.bell.ring()
+    aggregator.notifier.notify()
     return go(f"/campaigns/{draft.given['name']}?done=created")
 
 

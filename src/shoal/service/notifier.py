@@ -1,4 +1,4 @@
-"""A bell that any thread can ring and any coroutine can wait for."""
+"""Wakes coroutines when another thread has changed something that they wait for."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ import asyncio
 import threading
 
 
-class Bell:
-    """Counts its rings; a waiter passes the count it has seen, so no ring is ever missed."""
+class Notifier:
+    """Counts notifications; a waiter passes the version it has read, so that none is missed."""
 
     def __init__(self) -> None:
-        self.rings = 0
-        self.silent = False  # for good: nothing is worth waiting for any more
+        self.version = 0
+        self.closed = False
         self._lock = threading.Lock()
         self._waiters: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
 
-    def ring(self) -> None:
-        """Wake everyone who waits."""
+    def notify(self) -> None:
+        """Wake all waiters."""
         with self._lock:
-            self.rings += 1
+            self.version += 1
             waiters, self._waiters = self._waiters, set()
         for loop, event in waiters:
             loop.call_soon_threadsafe(event.set)
 
-    def silence(self) -> None:
-        """Wake everyone who waits, and let nobody wait again."""
-        self.silent = True
-        self.ring()
+    def close(self) -> None:
+        """Wake all waiters; from now on ``wait`` returns at once."""
+        self.closed = True
+        self.notify()
 
-    async def wait(self, seen: int, *, seconds: float) -> None:
-        """Return at the first ring after the ``seen``-th, or when the time is up."""
+    async def wait(self, version: int, *, seconds: float) -> None:
+        """Return as soon as the version differs from ``version``, or when the time is up."""
         waiter = (asyncio.get_running_loop(), asyncio.Event())
         with self._lock:
-            if self.silent or self.rings != seen:
+            if self.closed or self.version != version:
                 return
             self._waiters.add(waiter)
         try:
