@@ -29,7 +29,6 @@ from shoal.service.aggregator.rounds import ABANDONED, OPEN, RELEASED, WANTED, F
 from shoal.service.aggregator.tokens import Access
 from shoal.service.aggregator.witness import Progress
 from shoal.service.clock import Clock, system_clock
-from shoal.service.grid import to_steps
 from shoal.service.notifier import Notifier
 from shoal.service.problems import (
     INVALID,
@@ -43,6 +42,7 @@ from shoal.service.problems import (
     Kind,
     ProblemError,
 )
+from shoal.service.reward_steps import to_steps
 from shoal.service.store import Database
 
 Refused = list[tuple[int, Kind]]  # position in the batch, and why
