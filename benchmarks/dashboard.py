@@ -25,7 +25,7 @@ from sqlalchemy import insert
 from benchmarks.report import page as write_page
 from benchmarks.report import table
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.witness import Progress
+from shoal.service.aggregator.epochs import Progress
 from shoal.service.api.application import create_app
 from shoal.service.audit import RULES
 from shoal.service.campaign import Campaign

@@ -8,9 +8,9 @@ import msgspec
 import numpy as np
 
 from shoal.service.aggregator import Aggregator
+from shoal.service.aggregator.epochs import Progress
 from shoal.service.aggregator.release import Document
 from shoal.service.aggregator.rounds import Frozen
-from shoal.service.aggregator.witness import Progress
 from shoal.service.campaign import Campaign, Noise
 
 KEY = bytes(range(32))

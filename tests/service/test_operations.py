@@ -21,8 +21,8 @@ from shoal.cli.main import main
 from shoal.client import Client
 from shoal.errors import InvalidInputError
 from shoal.service.aggregator import Aggregator
+from shoal.service.aggregator.epochs import Progress
 from shoal.service.aggregator.tokens import Access
-from shoal.service.aggregator.witness import Progress
 from shoal.service.clock import system_clock
 from shoal.service.dashboard.sessions import Sessions
 from shoal.service.learner.service import Learner

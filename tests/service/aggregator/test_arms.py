@@ -9,7 +9,7 @@ from tests.service.helpers import KEY, TestClock, frozen, report, users
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.arms import Arm
-from shoal.service.aggregator.witness import Progress
+from shoal.service.aggregator.epochs import Progress
 from shoal.service.campaign import Campaign
 from shoal.service.problems import ProblemError
 from shoal.service.store import Database

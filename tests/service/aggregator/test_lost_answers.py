@@ -14,10 +14,10 @@ from sqlalchemy.exc import OperationalError
 from tests.service.conftest import Stores
 from tests.service.helpers import close, even, frozen, report, start, users
 
-from shoal.service.aggregator import Aggregator, witness
+from shoal.service.aggregator import Aggregator, epochs
+from shoal.service.aggregator.epochs import Progress
 from shoal.service.aggregator.round_keys import check_secrets
 from shoal.service.aggregator.schedule import tick
-from shoal.service.aggregator.witness import Progress
 from shoal.service.campaign import Campaign, Schedule
 from shoal.service.problems import ProblemError
 from shoal.service.store import Database
@@ -133,7 +133,7 @@ def test_a_round_is_given_up_after_the_reports_that_are_coming_in(stores: Stores
     def catch_up() -> None:
         going.wait(30)
         with database.write() as connection:
-            witness.catch_up(connection, "news", Progress(2, 1), now=0)
+            epochs.catch_up(connection, "news", Progress(2, 1), now=0)
         done.set()
 
     thread = threading.Thread(target=catch_up)

@@ -5,8 +5,8 @@ from tests.service.conftest import Stores
 from tests.service.helpers import KEY, TestClock, even, report, users
 
 from shoal.service.aggregator import Aggregator
+from shoal.service.aggregator.epochs import Progress
 from shoal.service.aggregator.schedule import tick
-from shoal.service.aggregator.witness import Progress
 from shoal.service.campaign import Campaign, Schedule
 from shoal.service.clock import HOUR
 from shoal.service.problems import ProblemError

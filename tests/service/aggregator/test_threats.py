@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.service.helpers import close, even, frozen, report, start, users
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.witness import Progress
+from shoal.service.aggregator.epochs import Progress
 from shoal.service.campaign import Campaign, Noise
 from shoal.service.problems import ProblemError
 

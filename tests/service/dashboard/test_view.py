@@ -17,8 +17,8 @@ from tests.service.helpers import close, even, report, start, users
 from tests.service.live import Live, learning, serve
 
 from shoal.service.aggregator import Aggregator, summaries
+from shoal.service.aggregator.epochs import Progress
 from shoal.service.aggregator.release import Document, Noise
-from shoal.service.aggregator.witness import Progress
 from shoal.service.audit import RULES, THREATS
 from shoal.service.campaign import Campaign
 from shoal.service.dashboard import checks, view

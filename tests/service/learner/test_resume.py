@@ -14,7 +14,7 @@ from tests.service.helpers import users
 from tests.service.live import Live, serve
 
 from shoal.client import ServiceError, calls
-from shoal.service.aggregator.witness import Progress
+from shoal.service.aggregator.epochs import Progress
 from shoal.service.learner.service import Learner
 from shoal.service.store import Database
 from shoal.service.store.backup import back_up, restore

@@ -18,16 +18,16 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from shoal.arrays import BoolArray, LongArray
-from shoal.service.aggregator import release, rounds, summaries, witness
+from shoal.service.aggregator import epochs, release, rounds, summaries
 from shoal.service.aggregator.arms import offered
 from shoal.service.aggregator.directory import Directory
+from shoal.service.aggregator.epochs import Progress
 from shoal.service.aggregator.folding import fold
 from shoal.service.aggregator.intake import Batch, Intake
 from shoal.service.aggregator.plans import Plans
 from shoal.service.aggregator.round_keys import RoundKeys
 from shoal.service.aggregator.rounds import ABANDONED, OPEN, RELEASED, WANTED, Frozen, Round
 from shoal.service.aggregator.tokens import Access
-from shoal.service.aggregator.witness import Progress
 from shoal.service.clock import Clock, system_clock
 from shoal.service.notifier import Notifier
 from shoal.service.problems import (
@@ -377,7 +377,7 @@ class Aggregator:
         before = self._progress.get(name)
         if before != known:
             with self._lock, self.database.write() as connection:
-                abandoned = witness.catch_up(connection, name, known, now=self.clock())
+                abandoned = epochs.catch_up(connection, name, known, now=self.clock())
             if abandoned:
                 self._forget_keys()
             self._progress[name] = known

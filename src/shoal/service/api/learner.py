@@ -10,8 +10,8 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field, StringConstraints
 from starlette.concurrency import run_in_threadpool
 
+from shoal.service.aggregator.epochs import Progress
 from shoal.service.aggregator.rounds import Frozen as FrozenPlan
-from shoal.service.aggregator.witness import Progress
 from shoal.service.api.access import Name, Number, Service, TokenFirst, allow
 from shoal.service.campaign import NAME, Frozen
 from shoal.service.problems import INVALID, PLAN_REFUSED, ProblemError
