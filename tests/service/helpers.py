@@ -60,7 +60,7 @@ def start(
     )  # fmt: skip
     aggregator.directory.create(name, campaign)
     aggregator.directory.enrol(name, users(n))
-    aggregator.hear({name: Progress(number - 1, number - 1)})
+    aggregator.sync_learner({name: Progress(number - 1, number - 1)})
     aggregator.want(name, number)
     aggregator.freeze(name, number, plan)
 
@@ -74,7 +74,7 @@ def report(
 
 def close(aggregator: Aggregator, *, name: str = "news", number: int = 1) -> Document:
     aggregator.release(name, number)
-    aggregator.hear({name: Progress(number, number)})
+    aggregator.sync_learner({name: Progress(number, number)})
     return read(aggregator.released(name, number))
 
 

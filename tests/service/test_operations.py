@@ -339,7 +339,7 @@ def test_export_passes_over_rounds_that_a_restore_forgot(
         live.client("operator").create_campaign(
             "news", arms=["a"], min_group_size=4, seats=12, policy="random"
         )
-        live.aggregator.hear({"news": Progress(3, 3)})
+        live.aggregator.sync_learner({"news": Progress(3, 3)})
         given = {"SHOAL_TOKEN": live.tokens["analyst"]}
         done = run("export", "news", str(out), "--url", live.url, **given)
         assert (done.exit_code, "0 totals" in done.output) == (0, True), done.output

@@ -26,7 +26,7 @@ def campaign(**changes: object) -> Campaign:
 def begin(aggregator: Aggregator, **changes: object) -> None:
     aggregator.directory.create("news", campaign(**changes))
     aggregator.directory.enrol("news", users(6))
-    aggregator.hear({})
+    aggregator.sync_learner({})
 
 
 def refusal(caught: pytest.ExceptionInfo[ProblemError]) -> str:
@@ -57,7 +57,7 @@ def test_a_change_counts_from_the_round_after_the_last_one_asked_for(
     with pytest.raises(ProblemError) as caught:
         aggregator.freeze("news", 2, frozen([1] * 6, [0] * 6))
     assert refusal(caught) == "plan-refused"
-    aggregator.hear({"news": Progress(1, 1)})
+    aggregator.sync_learner({"news": Progress(1, 1)})
     aggregator.freeze("news", 2, frozen([2] * 6, [0] * 6))
     report(aggregator, dict.fromkeys(users(6), 1.0), number=2)
     document = aggregator.release("news", 2)

@@ -98,7 +98,7 @@ def test_a_sum_that_no_rewards_could_give_is_withheld(
 def test_a_wrong_key_releases_nothing(sqlite_stores: Stores) -> None:
     play(sqlite_stores, bytes(32)).close()
     aggregator = Aggregator(sqlite_stores.open("aggregator"), key=bytes(31) + b"x")
-    aggregator.hear({})
+    aggregator.sync_learner({})
     document = aggregator.release("news", 1)
     assert document is not None
     assert (document.totals, document.withheld) == ((), 3)
@@ -143,7 +143,7 @@ def test_a_round_goes_on_with_its_secret_or_is_given_up(stores: Stores, tmp_path
     aggregator.close()
     aggregator = Aggregator(stores.open("aggregator"), key=key, secrets=folder)
     check_secrets(aggregator.database, folder, now=0)
-    aggregator.hear({})
+    aggregator.sync_learner({})
     report(aggregator, dict.fromkeys(users(12), 0.5))
     (secret,) = folder.iterdir()
     secret.rename(tmp_path / "elsewhere")

@@ -45,10 +45,11 @@ def test_a_release_whose_answer_was_lost_is_a_release(
 ) -> None:
     start(aggregator, even(12, size=4), least=4)
     report(aggregator, dict.fromkeys(users(12), 0.5))
-    assert aggregator.hear({"news": Progress(1, 0)}) == []  # it has nothing to do yet
+    assert aggregator.sync_learner({"news": Progress(1, 0)}) == []  # it has nothing to do yet
     with lost_answers(monkeypatch), pytest.raises(OperationalError):
         aggregator.release("news", 1)
-    assert [work.state for work in aggregator.hear({"news": Progress(1, 0)})] == ["released"]
+    (work,) = aggregator.sync_learner({"news": Progress(1, 0)})
+    assert work.state == "released"
     aggregator.want("news", 2)
 
 
@@ -62,7 +63,7 @@ def test_a_schedule_goes_on_where_a_secret_can_not_be_removed(
     campaign = Campaign(arms=["a"], min_group_size=2, seats=4, policy="random", schedule=schedule)
     aggregator.directory.create("news", campaign)
     aggregator.directory.enrol("news", users(4))
-    aggregator.hear({})
+    aggregator.sync_learner({})
     tick(aggregator)
     aggregator.freeze("news", 1, frozen([0] * 4, [0] * 4))
     report(aggregator, dict.fromkeys(users(4), 1.0))
@@ -70,7 +71,8 @@ def test_a_schedule_goes_on_where_a_secret_can_not_be_removed(
         patch.setattr(Path, "unlink", _refuse)
         assert len(tick(aggregator)) == 1
     assert len(list(folder.iterdir())) == 1
-    assert [work.state for work in aggregator.hear({"news": Progress(1, 0)})] == ["released"]
+    (work,) = aggregator.sync_learner({"news": Progress(1, 0)})
+    assert work.state == "released"
     aggregator.close()
     Aggregator(sqlite_stores.open("aggregator"), key=bytes(32), secrets=folder).close()
     assert list(folder.iterdir()) == []
@@ -116,7 +118,7 @@ def test_threat_17_a_store_that_forgot_a_release_does_not_make_another(
 ) -> None:
     """The learner has it on record, and has said so to this very process."""
     start(aggregator, even(12, size=4), least=4)
-    aggregator.hear({"news": Progress(1, 0, reading=1)})
+    aggregator.sync_learner({"news": Progress(1, 0, reading=1)})
     with aggregator.database.write() as connection:  # as a replica that takes over
         connection.execute(text("UPDATE rounds SET state = 'open'"))
     with pytest.raises(ProblemError, match="abandoned"):
@@ -191,7 +193,7 @@ def test_whoever_joins_while_the_learner_plans_plays_the_next_round(
     campaign = Campaign(arms=["a"], min_group_size=2, seats=9, policy="random")
     aggregator.directory.create("news", campaign)
     aggregator.directory.enrol("news", users(4))
-    aggregator.hear({})
+    aggregator.sync_learner({})
     aggregator.want("news", 1)
     occupied, _ = aggregator.eligible("news", 1)
     aggregator.directory.enrol("news", users(6))

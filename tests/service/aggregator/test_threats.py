@@ -210,7 +210,7 @@ def test_threat_10_sybils_or_users_that_the_learner_controls(aggregator: Aggrega
     )
     aggregator.directory.create("sybil", campaign)
     aggregator.directory.enrol("sybil", users(6))
-    aggregator.hear({})
+    aggregator.sync_learner({})
     aggregator.want("sybil", 1)
     absent = [0] * 6 + [-1] * 14
     for arms, groups, why in (
@@ -309,7 +309,7 @@ def test_threat_21_release_time_or_count_shows_a_reporter(aggregator: Aggregator
         with pytest.raises(ProblemError) as caught:
             aggregator.released(name, 1)
         assert refusal(caught) == "not-released"
-        assert aggregator.hear({"few": Progress(1, 0), "more": Progress(1, 0)}) == []
+        assert aggregator.sync_learner({"few": Progress(1, 0), "more": Progress(1, 0)}) == []
     assert views[0] == views[1]
     # In the release, a short group leaves no count at all.
     few = close(aggregator, name="few")

@@ -179,7 +179,7 @@ def test_rounds_that_a_restored_aggregator_never_heard_of_are_skipped(
     with serve(sqlite_stores) as live:
         begin(live)
         play(live, 1)
-        live.aggregator.hear({"news": Progress(1_000_000, 999_999)})
+        live.aggregator.sync_learner({"news": Progress(1_000_000, 999_999)})
         operator = live.client("operator")
         assert operator.campaign("news")["round"] == 1_000_000
         with pytest.raises(ServiceError) as caught:

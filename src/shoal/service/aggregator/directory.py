@@ -95,7 +95,7 @@ class Directory:
                     self._rosters[name] = campaigns.load_roster(connection, name)
             return self._rosters[name]
 
-    def at_hand(self, name: str) -> bool:
+    def is_cached(self, name: str) -> bool:
         """Return whether a campaign and its roster are in memory."""
         return name in self._campaigns and name in self._rosters
 

@@ -196,12 +196,12 @@ class Aggregator:
             self._plans.keep(name, number, found)
         return found
 
-    def at_hand(self, name: str, number: int | None) -> int | None:
+    def cached_round(self, name: str, number: int | None) -> int | None:
         """Return a round's number, by default the last's, if no look-up in it needs the store."""
         if number is None:
             last = self._latest.get(name)
             number = last.number if last else 0
-        known = self.directory.at_hand(name) and self._plans.find(name, number) is not None
+        known = self.directory.is_cached(name) and self._plans.find(name, number) is not None
         return number if known else None
 
     def fetch(self, name: str, number: int | None) -> int:
@@ -357,7 +357,7 @@ class Aggregator:
         with self.database.read() as connection:
             return rounds.n_reports(connection, round_.id) == int((plan.arms >= 0).sum())
 
-    def hear(self, progress: Mapping[str, Progress]) -> list[Round]:
+    def sync_learner(self, progress: Mapping[str, Progress]) -> list[Round]:
         """Take note of how far the learner is; return the last rounds that it has work with.
 
         A campaign that the learner does not name is new to it.

@@ -94,7 +94,7 @@ def read_assignments(
 
 async def fetch(aggregator: Service, name: str, number: int | None) -> int:
     """Have a round at hand without holding up other requests; return its number."""
-    known = aggregator.at_hand(name, number)
+    known = aggregator.cached_round(name, number)
     return await run_in_threadpool(aggregator.fetch, name, number) if known is None else known
 
 

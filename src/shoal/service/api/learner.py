@@ -74,7 +74,7 @@ async def sync(known: Sync, aggregator: Service) -> Works:
     ends = time.monotonic() + known.wait
     while True:
         version = aggregator.notifier.version
-        work = await run_in_threadpool(aggregator.hear, progress)
+        work = await run_in_threadpool(aggregator.sync_learner, progress)
         left = ends - time.monotonic()
         if work or left <= 0 or aggregator.notifier.closed:
             break

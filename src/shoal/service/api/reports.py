@@ -41,7 +41,7 @@ class Quick(APIRoute):
                 kind == "Bearer"
                 and aggregator.access.role_of(token) == "app"
                 and _NUMBER.fullmatch(number)
-                and aggregator.at_hand(name, int(number))
+                and aggregator.cached_round(name, int(number))
             ):
                 return await _count(request, aggregator, name, int(number))
             return await careful(request)
