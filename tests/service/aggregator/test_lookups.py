@@ -31,7 +31,7 @@ def test_a_round_is_cached_once_its_plan_and_the_roster_have_been_read(
     assert again.fetch("news", None) == 1
     assert again.cached_round("news", 1) == again.cached_round("news", None) == 1
     assert again.cached_round("news", 2) is None
-    again._intake.close()
+    again._queue.close()
 
 
 def test_few_plans_are_kept_where_they_are_large_and_many_where_they_are_small(

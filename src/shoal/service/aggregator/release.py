@@ -16,7 +16,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from shoal.arrays import BoolArray
 from shoal.model.merging import merge_short
-from shoal.service.aggregator.folding import Sums, read_sums
+from shoal.service.aggregator.group_sums import Sums, read_sums
 from shoal.service.aggregator.noise import add_noise, scale_of
 from shoal.service.aggregator.rounds import RELEASED, Frozen, Round, forget
 from shoal.service.campaign import Campaign

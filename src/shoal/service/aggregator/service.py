@@ -22,9 +22,9 @@ from shoal.service.aggregator import epochs, release, rounds, summaries
 from shoal.service.aggregator.arms import offered
 from shoal.service.aggregator.directory import Directory
 from shoal.service.aggregator.epochs import Progress
-from shoal.service.aggregator.folding import fold
-from shoal.service.aggregator.intake import Batch, Intake
+from shoal.service.aggregator.group_sums import add_reports
 from shoal.service.aggregator.plans import Plans
+from shoal.service.aggregator.report_queue import Batch, ReportQueue
 from shoal.service.aggregator.round_keys import RoundKeys
 from shoal.service.aggregator.rounds import ABANDONED, OPEN, RELEASED, WANTED, Frozen, Round
 from shoal.service.aggregator.tokens import Access
@@ -90,12 +90,12 @@ class Aggregator:
         self._latest: dict[str, Round | None] = {}
         self._seated: dict[str, tuple[int, BoolArray]] = {}  # as the learner was told
         self._progress: dict[str, Progress] = {}
-        self._intake = Intake(self._commit)
+        self._queue = ReportQueue(self._commit)
         self._forget_keys()  # one may be left of a round whose release was the last before a crash
 
     def close(self) -> None:
         """Finish the reports that are waiting and let go of the store."""
-        self._intake.close()
+        self._queue.close()
         self.database.close()
 
     def latest(self, name: str) -> Round | None:
@@ -247,7 +247,7 @@ class Aggregator:
             answer.set_result(refused)
 
         batch = Batch(round_id, plan.groups, seats[places], steps[places])
-        self._intake.submit(batch).add_done_callback(settle)
+        self._queue.submit(batch).add_done_callback(settle)
         return answer
 
     def _commit(self, batches: list[Batch]) -> list[LongArray]:
@@ -262,7 +262,7 @@ class Aggregator:
                     seats = np.concatenate([batch.seats for batch in group])
                     steps = np.concatenate([batch.steps for batch in group])
                     seats, first = np.unique(seats, return_index=True)  # a user's first counts
-                    fold(
+                    add_reports(
                         connection,
                         round_id,
                         groups,

@@ -46,7 +46,7 @@ _WRITE = {
 }
 
 
-def fold(
+def add_reports(
     connection: Connection,
     round_id: int,
     groups: IntArray,

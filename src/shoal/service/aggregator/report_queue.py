@@ -28,13 +28,13 @@ class Batch:
     late: Future[LongArray] = field(default_factory=Future)
 
 
-class Intake:
+class ReportQueue:
     """A thread that hands waiting batches to ``commit``, many at a time."""
 
     def __init__(self, commit: Callable[[list[Batch]], list[LongArray]]) -> None:
         self._commit = commit
         self._waiting: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="intake", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="report-queue", daemon=True)
         self._thread.start()
 
     def submit(self, batch: Batch) -> Future[LongArray]:
