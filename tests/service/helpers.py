@@ -10,7 +10,7 @@ import numpy as np
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.epochs import Progress
 from shoal.service.aggregator.release import Document
-from shoal.service.aggregator.rounds import Frozen
+from shoal.service.aggregator.rounds import FrozenPlan
 from shoal.service.campaign import Campaign, Noise
 
 KEY = bytes(range(32))
@@ -32,11 +32,11 @@ def users(n: int) -> list[str]:
     return [f"user-{i}" for i in range(n)]
 
 
-def frozen(arms: Sequence[int], groups: Sequence[int]) -> Frozen:
-    return Frozen(np.array(arms, np.int32), np.array(groups, np.int32))
+def frozen(arms: Sequence[int], groups: Sequence[int]) -> FrozenPlan:
+    return FrozenPlan(np.array(arms, np.int32), np.array(groups, np.int32))
 
 
-def even(n: int, *, size: int, n_arms: int = 2) -> Frozen:
+def even(n: int, *, size: int, n_arms: int = 2) -> FrozenPlan:
     """Groups of ``size`` neighbours; group g plays arm g mod ``n_arms``."""
     groups = np.arange(n) // size
     return frozen((groups % n_arms).tolist(), groups.tolist())
@@ -44,7 +44,7 @@ def even(n: int, *, size: int, n_arms: int = 2) -> Frozen:
 
 def start(
     aggregator: Aggregator,
-    plan: Frozen,
+    plan: FrozenPlan,
     *,
     name: str = "news",
     least: int = 3,

@@ -175,7 +175,7 @@ def check_round(
 
 def _totals(
     document: release.Document,
-    plan: rounds.Frozen,
+    plan: rounds.FrozenPlan,
     counted: BoolArray,
     campaign: Campaign,
 ) -> Iterator[tuple[str, str]]:

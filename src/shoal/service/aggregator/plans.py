@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 
-from shoal.service.aggregator.rounds import Frozen
+from shoal.service.aggregator.rounds import FrozenPlan
 
 FEWEST = 8  # plans that are kept in any case, and as many more as have together
 MOST_SEATS = 2**24
 
-Found = tuple[int, Frozen]  # a round's row, and its plan
+Found = tuple[int, FrozenPlan]  # a round's row, and its plan
 
 
 class Plans:

@@ -18,7 +18,7 @@ from shoal.arrays import BoolArray
 from shoal.model.merging import merge_short
 from shoal.service.aggregator.group_sums import Sums, read_sums
 from shoal.service.aggregator.noise import add_noise, scale_of
-from shoal.service.aggregator.rounds import RELEASED, Frozen, Round, forget
+from shoal.service.aggregator.rounds import RELEASED, FrozenPlan, Round, forget
 from shoal.service.campaign import Campaign
 from shoal.service.store import aggregator as store
 
@@ -55,7 +55,13 @@ class Document(msgspec.Struct, frozen=True):
 
 
 def release(
-    connection: Connection, round_: Round, plan: Frozen, campaign: Campaign, key: bytes, *, now: int
+    connection: Connection,
+    round_: Round,
+    plan: FrozenPlan,
+    campaign: Campaign,
+    key: bytes,
+    *,
+    now: int,
 ) -> Document:
     """Close an open round for good. The caller holds its lock."""
     numbers, first = np.unique(plan.groups, return_index=True)

@@ -46,7 +46,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Frozen:
+class FrozenPlan:
     """A frozen plan: each seat's arm (-1: no part in the round) and group (-1: none)."""
 
     arms: IntArray
@@ -126,7 +126,7 @@ def want(connection: Connection, name: str, campaign: Campaign, number: int, *, 
 def freeze(
     connection: Connection,
     round_: Round,
-    plan: Frozen,
+    plan: FrozenPlan,
     campaign: Campaign,
     occupied: BoolArray,
     offered: BoolArray,
@@ -165,7 +165,7 @@ def begin_by(connection: Connection, round_id: int, *, now: int) -> None:
         )
 
 
-def load_plan(connection: Connection, round_id: int) -> Frozen | None:
+def load_plan(connection: Connection, round_id: int) -> FrozenPlan | None:
     """Return a round's frozen plan, None if it has none."""
     table = store.rounds
     row = connection.execute(
@@ -173,7 +173,7 @@ def load_plan(connection: Connection, round_id: int) -> Frozen | None:
     ).one()
     if row.arms is None:
         return None
-    return Frozen(np.frombuffer(row.arms, np.int32), np.frombuffer(row.groups, np.int32))
+    return FrozenPlan(np.frombuffer(row.arms, np.int32), np.frombuffer(row.groups, np.int32))
 
 
 def abandon(connection: Connection, round_id: int, *, now: int) -> None:

@@ -26,7 +26,7 @@ from shoal.service.aggregator.group_sums import add_reports
 from shoal.service.aggregator.plans import Plans
 from shoal.service.aggregator.report_queue import Batch, ReportQueue
 from shoal.service.aggregator.round_keys import RoundKeys
-from shoal.service.aggregator.rounds import ABANDONED, OPEN, RELEASED, WANTED, Frozen, Round
+from shoal.service.aggregator.rounds import ABANDONED, OPEN, RELEASED, WANTED, FrozenPlan, Round
 from shoal.service.aggregator.tokens import Access
 from shoal.service.clock import Clock, system_clock
 from shoal.service.notifier import Notifier
@@ -128,7 +128,7 @@ class Aggregator:
         self.changed(name)
         return new
 
-    def freeze(self, name: str, number: int, plan: Frozen) -> bool:
+    def freeze(self, name: str, number: int, plan: FrozenPlan) -> bool:
         """Open a wanted round with the learner's plan; False where it is frozen already."""
         campaign = self.directory.campaign(name)
         roster = self.directory.roster(name)
@@ -183,7 +183,7 @@ class Aggregator:
         last = self.latest(name)
         return last.number + 1 if last else 1
 
-    def plan(self, name: str, number: int) -> tuple[int, Frozen]:
+    def plan(self, name: str, number: int) -> tuple[int, FrozenPlan]:
         """Return a round's row and its frozen plan."""
         found = self._plans.find(name, number)
         if found is None:

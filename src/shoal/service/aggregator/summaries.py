@@ -12,13 +12,13 @@ import numpy as np
 from sqlalchemy import Connection, delete, insert
 
 from shoal.service.aggregator.release import Document
-from shoal.service.aggregator.rounds import Frozen
+from shoal.service.aggregator.rounds import FrozenPlan
 from shoal.service.store import aggregator as store
 
 COUNTS = ("totals", "merged", "withheld", "homogeneous", "reporters", "total")
 
 
-def write(connection: Connection, document: Document, plan: Frozen) -> None:
+def write(connection: Connection, document: Document, plan: FrozenPlan) -> None:
     """Store the rows of a release."""
     rows = [
         {"campaign": document.campaign, "number": document.round, **row}
@@ -36,7 +36,7 @@ def keep_estimates(connection: Connection, name: str, number: int, millionths: b
     connection.execute(insert(table).values(row))
 
 
-def summarise(document: Document, plan: Frozen) -> list[dict[str, Any]]:
+def summarise(document: Document, plan: FrozenPlan) -> list[dict[str, Any]]:
     """Return a row for each arm that someone plays."""
     users = np.bincount(plan.arms[plan.arms >= 0])
     grouped = plan.groups >= 0

@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints
 from starlette.concurrency import run_in_threadpool
 
 from shoal.service.aggregator.epochs import Progress
-from shoal.service.aggregator.rounds import Frozen as FrozenPlan
+from shoal.service.aggregator.rounds import FrozenPlan
 from shoal.service.api.access import Name, Number, Service, TokenFirst, allow
 from shoal.service.campaign import NAME, Frozen
 from shoal.service.problems import INVALID, PLAN_REFUSED, ProblemError
