@@ -25,7 +25,7 @@ from sqlalchemy import insert
 from benchmarks.report import page as write_page
 from benchmarks.report import table
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.epochs import Progress
+from shoal.service.aggregator.epochs import LearnerProgress
 from shoal.service.api.application import create_app
 from shoal.service.audit import RULES
 from shoal.service.campaign import Campaign
@@ -211,7 +211,7 @@ def fill(aggregator: Aggregator) -> None:
         # As after rounds that were really played: its first check is long past.
         checked = {"campaign": NAME, "ran_at": aggregator.clock(), "rounds": N_ROUNDS, "fault": ""}
         connection.execute(insert(store.checks), [{**checked, "rule": rule} for rule in RULES])
-    aggregator.sync_learner({NAME: Progress(N_ROUNDS, N_ROUNDS)})
+    aggregator.sync_learner({NAME: LearnerProgress(N_ROUNDS, N_ROUNDS)})
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.epochs import Progress
+from shoal.service.aggregator.epochs import LearnerProgress
 from shoal.service.aggregator.release import Document
 from shoal.service.aggregator.rounds import FrozenPlan
 from shoal.service.campaign import Campaign, Noise
@@ -60,7 +60,7 @@ def start(
     )  # fmt: skip
     aggregator.directory.create(name, campaign)
     aggregator.directory.enrol(name, users(n))
-    aggregator.sync_learner({name: Progress(number - 1, number - 1)})
+    aggregator.sync_learner({name: LearnerProgress(number - 1, number - 1)})
     aggregator.want(name, number)
     aggregator.freeze(name, number, plan)
 
@@ -74,7 +74,7 @@ def report(
 
 def close(aggregator: Aggregator, *, name: str = "news", number: int = 1) -> Document:
     aggregator.release(name, number)
-    aggregator.sync_learner({name: Progress(number, number)})
+    aggregator.sync_learner({name: LearnerProgress(number, number)})
     return read(aggregator.released(name, number))
 
 

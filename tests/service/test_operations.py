@@ -21,7 +21,7 @@ from shoal.cli.main import main
 from shoal.client import Client
 from shoal.errors import InvalidInputError
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.epochs import Progress
+from shoal.service.aggregator.epochs import LearnerProgress
 from shoal.service.aggregator.tokens import Access
 from shoal.service.clock import system_clock
 from shoal.service.dashboard.sessions import Sessions
@@ -339,7 +339,7 @@ def test_export_passes_over_rounds_that_a_restore_forgot(
         live.client("operator").create_campaign(
             "news", arms=["a"], min_group_size=4, seats=12, policy="random"
         )
-        live.aggregator.sync_learner({"news": Progress(3, 3)})
+        live.aggregator.sync_learner({"news": LearnerProgress(3, 3)})
         given = {"SHOAL_TOKEN": live.tokens["analyst"]}
         done = run("export", "news", str(out), "--url", live.url, **given)
         assert (done.exit_code, "0 totals" in done.output) == (0, True), done.output

@@ -9,7 +9,7 @@ from tests.service.helpers import KEY, TestClock, frozen, report, users
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.arms import Arm
-from shoal.service.aggregator.epochs import Progress
+from shoal.service.aggregator.epochs import LearnerProgress
 from shoal.service.campaign import Campaign
 from shoal.service.problems import ProblemError
 from shoal.service.store import Database
@@ -57,7 +57,7 @@ def test_a_change_counts_from_the_round_after_the_last_one_asked_for(
     with pytest.raises(ProblemError) as caught:
         aggregator.freeze("news", 2, frozen([1] * 6, [0] * 6))
     assert refusal(caught) == "plan-refused"
-    aggregator.sync_learner({"news": Progress(1, 1)})
+    aggregator.sync_learner({"news": LearnerProgress(1, 1)})
     aggregator.freeze("news", 2, frozen([2] * 6, [0] * 6))
     report(aggregator, dict.fromkeys(users(6), 1.0), number=2)
     document = aggregator.release("news", 2)

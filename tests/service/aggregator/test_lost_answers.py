@@ -15,7 +15,7 @@ from tests.service.conftest import Stores
 from tests.service.helpers import close, even, frozen, report, start, users
 
 from shoal.service.aggregator import Aggregator, epochs
-from shoal.service.aggregator.epochs import Progress
+from shoal.service.aggregator.epochs import LearnerProgress
 from shoal.service.aggregator.round_keys import check_secrets
 from shoal.service.aggregator.schedule import tick
 from shoal.service.campaign import Campaign, Schedule
@@ -45,10 +45,12 @@ def test_a_release_whose_answer_was_lost_is_a_release(
 ) -> None:
     start(aggregator, even(12, size=4), least=4)
     report(aggregator, dict.fromkeys(users(12), 0.5))
-    assert aggregator.sync_learner({"news": Progress(1, 0)}) == []  # it has nothing to do yet
+    assert (
+        aggregator.sync_learner({"news": LearnerProgress(1, 0)}) == []
+    )  # it has nothing to do yet
     with lost_answers(monkeypatch), pytest.raises(OperationalError):
         aggregator.release("news", 1)
-    (work,) = aggregator.sync_learner({"news": Progress(1, 0)})
+    (work,) = aggregator.sync_learner({"news": LearnerProgress(1, 0)})
     assert work.state == "released"
     aggregator.want("news", 2)
 
@@ -71,7 +73,7 @@ def test_a_schedule_goes_on_where_a_secret_can_not_be_removed(
         patch.setattr(Path, "unlink", _refuse)
         assert len(tick(aggregator)) == 1
     assert len(list(folder.iterdir())) == 1
-    (work,) = aggregator.sync_learner({"news": Progress(1, 0)})
+    (work,) = aggregator.sync_learner({"news": LearnerProgress(1, 0)})
     assert work.state == "released"
     aggregator.close()
     Aggregator(sqlite_stores.open("aggregator"), key=bytes(32), secrets=folder).close()
@@ -118,7 +120,7 @@ def test_threat_17_a_store_that_forgot_a_release_does_not_make_another(
 ) -> None:
     """The learner has it on record, and has said so to this very process."""
     start(aggregator, even(12, size=4), least=4)
-    aggregator.sync_learner({"news": Progress(1, 0, reading=1)})
+    aggregator.sync_learner({"news": LearnerProgress(1, 0, reading=1)})
     with aggregator.database.write() as connection:  # as a replica that takes over
         connection.execute(text("UPDATE rounds SET state = 'open'"))
     with pytest.raises(ProblemError, match="abandoned"):
@@ -135,7 +137,7 @@ def test_a_round_is_given_up_after_the_reports_that_are_coming_in(stores: Stores
     def catch_up() -> None:
         going.wait(30)
         with database.write() as connection:
-            epochs.catch_up(connection, "news", Progress(2, 1), now=0)
+            epochs.catch_up(connection, "news", LearnerProgress(2, 1), now=0)
         done.set()
 
     thread = threading.Thread(target=catch_up)

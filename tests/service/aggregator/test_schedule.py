@@ -5,7 +5,7 @@ from tests.service.conftest import Stores
 from tests.service.helpers import KEY, TestClock, even, report, users
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.epochs import Progress
+from shoal.service.aggregator.epochs import LearnerProgress
 from shoal.service.aggregator.schedule import tick
 from shoal.service.campaign import Campaign, Schedule
 from shoal.service.clock import HOUR
@@ -36,7 +36,7 @@ def test_a_campaign_opens_every_day_and_closes_after_six_hours(stores: Stores) -
     for number in (1, 2, 3):
         tick(aggregator)
         assert state(aggregator) == (number, "wanted")
-        aggregator.sync_learner({"daily": Progress(number - 1, number - 1)})
+        aggregator.sync_learner({"daily": LearnerProgress(number - 1, number - 1)})
         aggregator.freeze("daily", number, even(8, size=4))
         report(aggregator, dict.fromkeys(users(8), 0.5), name="daily", number=number)
         clock.now += int(5.99 * HOUR)
@@ -58,7 +58,7 @@ def test_a_round_may_close_as_soon_as_all_have_reported(sqlite_stores: Stores) -
     aggregator.directory.create("daily", scheduled(all_reported=True))
     aggregator.directory.enrol("daily", users(8))
     tick(aggregator)
-    aggregator.sync_learner({"daily": Progress(0, 0)})
+    aggregator.sync_learner({"daily": LearnerProgress(0, 0)})
     aggregator.freeze("daily", 1, even(8, size=4))
     report(aggregator, dict.fromkeys(users(7), 0.5), name="daily")
     assert tick(aggregator) == []
@@ -74,7 +74,7 @@ def test_a_round_that_began_in_the_future_begins_when_the_clock_is_right(stores:
     aggregator.directory.enrol("daily", users(8))
     clock.now += 10 * 365 * 24 * HOUR
     tick(aggregator)
-    aggregator.sync_learner({"daily": Progress(0, 0)})
+    aggregator.sync_learner({"daily": LearnerProgress(0, 0)})
     aggregator.freeze("daily", 1, even(8, size=4))
     clock.now -= 10 * 365 * 24 * HOUR
     assert tick(aggregator) == []
@@ -98,6 +98,6 @@ def test_a_schedule_waits_for_a_silent_learner(sqlite_stores: Stores) -> None:
     assert (tick(aggregator), state(aggregator)) == ([], (1, "open"))
     with pytest.raises(ProblemError, match="has not confirmed"):
         aggregator.release("daily", 1)
-    aggregator.sync_learner({"daily": Progress(1, 0)})
+    aggregator.sync_learner({"daily": LearnerProgress(1, 0)})
     assert len(tick(aggregator)) == 1
     aggregator.close()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.service.helpers import close, even, frozen, report, start, users
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.epochs import Progress
+from shoal.service.aggregator.epochs import LearnerProgress
 from shoal.service.campaign import Campaign, Noise
 from shoal.service.problems import ProblemError
 
@@ -309,7 +309,10 @@ def test_threat_21_release_time_or_count_shows_a_reporter(aggregator: Aggregator
         with pytest.raises(ProblemError) as caught:
             aggregator.released(name, 1)
         assert refusal(caught) == "not-released"
-        assert aggregator.sync_learner({"few": Progress(1, 0), "more": Progress(1, 0)}) == []
+        assert (
+            aggregator.sync_learner({"few": LearnerProgress(1, 0), "more": LearnerProgress(1, 0)})
+            == []
+        )
     assert views[0] == views[1]
     # In the release, a short group leaves no count at all.
     few = close(aggregator, name="few")

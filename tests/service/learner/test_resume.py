@@ -14,7 +14,7 @@ from tests.service.helpers import users
 from tests.service.live import Live, serve
 
 from shoal.client import ServiceError, calls
-from shoal.service.aggregator.epochs import Progress
+from shoal.service.aggregator.epochs import LearnerProgress
 from shoal.service.learner.service import Learner
 from shoal.service.store import Database
 from shoal.service.store.backup import back_up, restore
@@ -179,7 +179,7 @@ def test_rounds_that_a_restored_aggregator_never_heard_of_are_skipped(
     with serve(sqlite_stores) as live:
         begin(live)
         play(live, 1)
-        live.aggregator.sync_learner({"news": Progress(1_000_000, 999_999)})
+        live.aggregator.sync_learner({"news": LearnerProgress(1_000_000, 999_999)})
         operator = live.client("operator")
         assert operator.campaign("news")["round"] == 1_000_000
         with pytest.raises(ServiceError) as caught:

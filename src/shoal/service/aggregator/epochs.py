@@ -20,7 +20,7 @@ from shoal.service.store import aggregator as store
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class LearnerProgress:
     """How far the learner is in a campaign."""
 
     planned: int
@@ -28,7 +28,7 @@ class Progress:
     reading: int = field(default=0, kw_only=True)
 
 
-def catch_up(connection: Connection, campaign: str, progress: Progress, *, now: int) -> bool:
+def catch_up(connection: Connection, campaign: str, progress: LearnerProgress, *, now: int) -> bool:
     """Abandon what this store wrongly holds to be unfinished; return whether there was any."""
     abandoned = False
     last = rounds.latest(connection, campaign)

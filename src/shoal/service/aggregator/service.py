@@ -21,7 +21,7 @@ from shoal.arrays import BoolArray, LongArray
 from shoal.service.aggregator import epochs, release, rounds, summaries
 from shoal.service.aggregator.arms import offered
 from shoal.service.aggregator.directory import Directory
-from shoal.service.aggregator.epochs import Progress
+from shoal.service.aggregator.epochs import LearnerProgress
 from shoal.service.aggregator.group_sums import add_reports
 from shoal.service.aggregator.plans import Plans
 from shoal.service.aggregator.report_queue import Batch, ReportQueue
@@ -89,7 +89,7 @@ class Aggregator:
         self._plans = Plans()
         self._latest: dict[str, Round | None] = {}
         self._seated: dict[str, tuple[int, BoolArray]] = {}  # as the learner was told
-        self._progress: dict[str, Progress] = {}
+        self._progress: dict[str, LearnerProgress] = {}
         self._queue = ReportQueue(self._commit)
         self._forget_keys()  # one may be left of a round whose release was the last before a crash
 
@@ -357,14 +357,14 @@ class Aggregator:
         with self.database.read() as connection:
             return rounds.n_reports(connection, round_.id) == int((plan.arms >= 0).sum())
 
-    def sync_learner(self, progress: Mapping[str, Progress]) -> list[Round]:
+    def sync_learner(self, progress: Mapping[str, LearnerProgress]) -> list[Round]:
         """Take note of how far the learner is; return the last rounds that it has work with.
 
         A campaign that the learner does not name is new to it.
         """
         work: list[Round] = []
         for name in self.directory.names():
-            known = progress.get(name, Progress(0, 0))
+            known = progress.get(name, LearnerProgress(0, 0))
             last = self._catch_up(name, known)
             if last is None:
                 continue
@@ -373,7 +373,7 @@ class Aggregator:
                 work.append(last)
         return work
 
-    def _catch_up(self, name: str, known: Progress) -> Round | None:
+    def _catch_up(self, name: str, known: LearnerProgress) -> Round | None:
         before = self._progress.get(name)
         if before != known:
             with self._lock, self.database.write() as connection:

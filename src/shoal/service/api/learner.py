@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field, StringConstraints
 from starlette.concurrency import run_in_threadpool
 
-from shoal.service.aggregator.epochs import Progress
+from shoal.service.aggregator.epochs import LearnerProgress
 from shoal.service.aggregator.rounds import FrozenPlan
 from shoal.service.api.access import Name, Number, Service, TokenFirst, allow
 from shoal.service.campaign import NAME, Frozen
@@ -68,7 +68,7 @@ class Estimates(Frozen):
 async def sync(known: Sync, aggregator: Service) -> Works:
     """Tell how far the learner is, and wait for work."""
     progress = {
-        name: Progress(said.planned, said.learnt, reading=said.reading)
+        name: LearnerProgress(said.planned, said.learnt, reading=said.reading)
         for name, said in known.campaigns.items()
     }
     ends = time.monotonic() + known.wait
