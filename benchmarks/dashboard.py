@@ -211,7 +211,7 @@ def fill(aggregator: Aggregator) -> None:
         # As after rounds that were really played: its first check is long past.
         checked = {"campaign": NAME, "ran_at": aggregator.clock(), "rounds": N_ROUNDS, "fault": ""}
         connection.execute(insert(store.checks), [{**checked, "rule": rule} for rule in RULES])
-    aggregator.sync_learner({NAME: LearnerProgress(N_ROUNDS, N_ROUNDS)})
+    aggregator.epochs.sync_learner({NAME: LearnerProgress(N_ROUNDS, N_ROUNDS)})
 
 
 if __name__ == "__main__":

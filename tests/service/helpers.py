@@ -9,8 +9,8 @@ import numpy as np
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.epochs import LearnerProgress
+from shoal.service.aggregator.plans import FrozenPlan
 from shoal.service.aggregator.release import Document
-from shoal.service.aggregator.rounds import FrozenPlan
 from shoal.service.campaign import Campaign, Noise
 
 KEY = bytes(range(32))
@@ -60,22 +60,22 @@ def start(
     )  # fmt: skip
     aggregator.directory.create(name, campaign)
     aggregator.directory.enrol(name, users(n))
-    aggregator.sync_learner({name: LearnerProgress(number - 1, number - 1)})
-    aggregator.want(name, number)
-    aggregator.freeze(name, number, plan)
+    aggregator.epochs.sync_learner({name: LearnerProgress(number - 1, number - 1)})
+    aggregator.rounds.want(name, number)
+    aggregator.rounds.freeze(name, number, plan)
 
 
 def report(
     aggregator: Aggregator, rewards: dict[str, float], *, name: str = "news", number: int = 1
 ) -> list[tuple[int, str]]:
-    refused = aggregator.report(name, number, list(rewards.items())).result(timeout=30)
+    refused = aggregator.reports.submit(name, number, list(rewards.items())).result(timeout=30)
     return [(index, kind.name) for index, kind in refused]
 
 
 def close(aggregator: Aggregator, *, name: str = "news", number: int = 1) -> Document:
-    aggregator.release(name, number)
-    aggregator.sync_learner({name: LearnerProgress(number, number)})
-    return read(aggregator.released(name, number))
+    aggregator.releases.close_round(name, number)
+    aggregator.epochs.sync_learner({name: LearnerProgress(number, number)})
+    return read(aggregator.releases.read(name, number))
 
 
 def read(document: bytes) -> Document:

@@ -40,7 +40,7 @@ def test_a_schedule_outlives_a_database_that_was_away(
         raise away()
 
     schedule = {"open_every_hours": 24, "close_after_hours": 6}
-    for part, name in (("directory", "names"), ("", "latest")):
+    for part, name in (("directory", "names"), ("rounds", "latest")):
         with serve(sqlite_stores, tick_seconds=0.01) as live:
 
             def status(live: Live = live) -> int:
@@ -51,7 +51,7 @@ def test_a_schedule_outlives_a_database_that_was_away(
                 schedule=schedule,
             )  # fmt: skip
             assert status() == 200
-            target = live.aggregator.directory if part else live.aggregator
+            target = getattr(live.aggregator, part)
             with monkeypatch.context() as patch:
                 patch.setattr(target, name, broken)
                 wait_until(lambda: status() == 503)
@@ -64,12 +64,12 @@ def test_a_schedule_outlives_a_database_that_was_away(
 
 
 def has_round(live: Live, campaign: str) -> bool:
-    return live.aggregator.latest(campaign) is not None
+    return live.aggregator.rounds.latest(campaign) is not None
 
 
 def has_learnt(live: Live, number: int) -> bool:
     """It says so once it is stored."""
-    told = live.aggregator._progress.get("news")
+    told = live.aggregator.epochs.progress("news")
     return told is not None and told.learnt == number
 
 

@@ -59,7 +59,7 @@ def played(stores: Stores) -> bytes:
     start(aggregator, even(12, size=4), least=4)
     report(aggregator, dict.fromkeys(users(12), 0.5))
     close(aggregator)
-    document = aggregator.released("news", 1)
+    document = aggregator.releases.read("news", 1)
     aggregator.close()
     stores.open("learner").close()
     return document
@@ -186,7 +186,7 @@ def test_a_backup_restores_on_either_backend(stores: Stores, tmp_path: Path) -> 
         restore(other, "learner", tmp_path / "copy")
     assert restore(other, "aggregator", tmp_path / "copy") == rows
     aggregator = Aggregator(other, key=KEY)
-    assert aggregator.released("news", 1, to_learner=True) == document
+    assert aggregator.releases.read("news", 1, to_learner=True) == document
     start(aggregator, even(12, size=4), least=4, number=2)
     report(aggregator, dict.fromkeys(users(12), 0.5), number=2)
     close(aggregator, number=2)
@@ -258,7 +258,7 @@ def test_a_backup_of_sqlite_restores_into_either_store_and_numbering_goes_on(
     start(aggregator, even(12, size=4), least=4, number=2)
     report(aggregator, dict.fromkeys(users(12), 0.5), number=2)
     assert len(close(aggregator, number=2).totals) == 3
-    assert read(aggregator.released("news", 1)).round == 1
+    assert read(aggregator.releases.read("news", 1)).round == 1
     aggregator.close()
 
 
@@ -339,7 +339,7 @@ def test_export_passes_over_rounds_that_a_restore_forgot(
         live.client("operator").create_campaign(
             "news", arms=["a"], min_group_size=4, seats=12, policy="random"
         )
-        live.aggregator.sync_learner({"news": LearnerProgress(3, 3)})
+        live.aggregator.epochs.sync_learner({"news": LearnerProgress(3, 3)})
         given = {"SHOAL_TOKEN": live.tokens["analyst"]}
         done = run("export", "news", str(out), "--url", live.url, **given)
         assert (done.exit_code, "0 totals" in done.output) == (0, True), done.output

@@ -17,7 +17,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from shoal.arrays import BoolArray
 from shoal.errors import InvalidInputError
 from shoal.model import Plan
-from shoal.service.aggregator import arms, campaigns, release, rounds, summaries
+from shoal.service.aggregator import arms, campaigns, release, releases, rounds, summaries
+from shoal.service.aggregator.plans import FrozenPlan
 from shoal.service.aggregator.rounds import ABANDONED, RELEASED
 from shoal.service.campaign import Campaign
 from shoal.service.store import Database
@@ -120,7 +121,7 @@ def audit(database: Database, name: str) -> Audit:
     faults: Faults = {rule: [] for rule in RULES}
     table = store.rounds
     with database.read() as connection:
-        campaign = campaigns.load(connection, name)
+        campaign, known_arms = campaigns.load(connection, name)
         query = select(table.c.number, table.c.state).where(table.c.campaign == name)
         listed = connection.execute(query.order_by(table.c.number)).all()
     before = 0
@@ -129,13 +130,13 @@ def audit(database: Database, name: str) -> Audit:
             faults["order"].append(f"round {number} follows round {before}")
         before = number
         with database.read() as connection:  # one short look at a time: the service goes on
-            for rule, fault in check_round(connection, name, number, campaign):
+            for rule, fault in check_round(connection, name, number, campaign, known_arms):
                 faults[rule].append(f"round {number}: {fault}")
     return Audit(sum(state == RELEASED for _, state in listed), faults)
 
 
 def check_round(
-    connection: Connection, name: str, number: int, campaign: Campaign
+    connection: Connection, name: str, number: int, campaign: Campaign, known_arms: list[arms.Arm]
 ) -> Iterator[tuple[str, str]]:
     """Yield the rules that a round breaks, and how."""
     found = rounds.find(connection, name, number)
@@ -152,15 +153,15 @@ def check_round(
     except InvalidInputError as error:
         yield "groups", str(error)
         return
-    offered = arms.offered(arms.load(connection, name), number, campaign.n_arms)
+    offered = arms.offered(known_arms, number, campaign.n_arms)
     if not offered[plan.arms[plan.arms >= 0]].all():
         yield "groups", "an arm is played that was not on offer"
     if found.state != RELEASED or not frozen:
         return
     try:
-        stored = release.stored(connection, found.id)
+        stored = releases.load_document(connection, found.id)
         document = msgspec.json.decode(stored, type=release.Document)
-        counted = release.who(connection, found.id, campaign.seats, counted=True)
+        counted = releases.load_seats(connection, found.id, campaign.seats, counted=True)
     except (SQLAlchemyError, msgspec.DecodeError):
         yield "kept", "the release can't be read"
         return
@@ -175,7 +176,7 @@ def check_round(
 
 def _totals(
     document: release.Document,
-    plan: rounds.FrozenPlan,
+    plan: FrozenPlan,
     counted: BoolArray,
     campaign: Campaign,
 ) -> Iterator[tuple[str, str]]:

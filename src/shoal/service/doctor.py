@@ -16,7 +16,7 @@ from sqlalchemy import Connection, or_, select, text
 
 from shoal.errors import ShoalError
 from shoal.service.aggregator import campaigns
-from shoal.service.aggregator.blinding import fits, read_key
+from shoal.service.aggregator.keys import fits, read_key
 from shoal.service.audit import audit
 from shoal.service.clock import system_clock
 from shoal.service.settings import Settings
@@ -135,7 +135,7 @@ def _clock(database: Database) -> Finding:
 
 def _campaigns(database: Database, floor: int) -> Iterator[Finding]:
     with database.read() as connection:
-        found = {name: campaigns.load(connection, name) for name in campaigns.names(connection)}
+        found = {name: campaigns.load(connection, name)[0] for name in campaigns.names(connection)}
     for name, campaign in found.items():
         checked = audit(database, name)
         faults = [fault for rule in checked.faults.values() for fault in rule]

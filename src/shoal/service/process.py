@@ -50,8 +50,7 @@ def run_aggregator(
 ) -> None:
     """Serve the aggregator; its first start makes one token per role and announces them."""
     from shoal.service.aggregator import Aggregator
-    from shoal.service.aggregator.blinding import claim_key
-    from shoal.service.aggregator.round_keys import check_secrets
+    from shoal.service.aggregator.keys import check_secrets, claim_key
     from shoal.service.api.application import create_app
     from shoal.service.dashboard.application import warm_up
 

@@ -26,7 +26,7 @@ def campaign(**changes: object) -> Campaign:
 def begin(aggregator: Aggregator, **changes: object) -> None:
     aggregator.directory.create("news", campaign(**changes))
     aggregator.directory.enrol("news", users(6))
-    aggregator.sync_learner({})
+    aggregator.epochs.sync_learner({})
 
 
 def refusal(caught: pytest.ExceptionInfo[ProblemError]) -> str:
@@ -37,30 +37,30 @@ def test_a_change_counts_from_the_round_after_the_last_one_asked_for(
     aggregator: Aggregator,
 ) -> None:
     begin(aggregator)
-    aggregator.want("news", 1)
+    aggregator.rounds.want("news", 1)
     assert aggregator.add_arm("news", "c")
     assert not aggregator.add_arm("news", "c")
     assert aggregator.retire_arm("news", "b")
     assert not aggregator.retire_arm("news", "b")
-    assert aggregator.eligible("news", 1)[1].tolist() == [True, True, False]
+    assert aggregator.rounds.eligible("news", 1)[1].tolist() == [True, True, False]
     with pytest.raises(ProblemError) as caught:
-        aggregator.freeze("news", 1, frozen([2] * 6, [0] * 6))
+        aggregator.rounds.freeze("news", 1, frozen([2] * 6, [0] * 6))
     assert refusal(caught) == "plan-refused"
-    aggregator.freeze("news", 1, frozen([1] * 6, [0] * 6))
+    aggregator.rounds.freeze("news", 1, frozen([1] * 6, [0] * 6))
     report(aggregator, dict.fromkeys(users(6), 1.0))
-    document = aggregator.release("news", 1)
+    document = aggregator.releases.close_round("news", 1)
     assert document is not None
     assert [total.arm for total in document.totals] == ["b"]
-    aggregator.want("news", 2)
-    assert aggregator.eligible("news", 1)[1].tolist() == [True, True, False]
-    assert aggregator.eligible("news", 2)[1].tolist() == [True, False, True]
+    aggregator.rounds.want("news", 2)
+    assert aggregator.rounds.eligible("news", 1)[1].tolist() == [True, True, False]
+    assert aggregator.rounds.eligible("news", 2)[1].tolist() == [True, False, True]
     with pytest.raises(ProblemError) as caught:
-        aggregator.freeze("news", 2, frozen([1] * 6, [0] * 6))
+        aggregator.rounds.freeze("news", 2, frozen([1] * 6, [0] * 6))
     assert refusal(caught) == "plan-refused"
-    aggregator.sync_learner({"news": LearnerProgress(1, 1)})
-    aggregator.freeze("news", 2, frozen([2] * 6, [0] * 6))
+    aggregator.epochs.sync_learner({"news": LearnerProgress(1, 1)})
+    aggregator.rounds.freeze("news", 2, frozen([2] * 6, [0] * 6))
     report(aggregator, dict.fromkeys(users(6), 1.0), number=2)
-    document = aggregator.release("news", 2)
+    document = aggregator.releases.close_round("news", 2)
     assert document is not None
     assert [total.arm for total in document.totals] == ["c"]
     assert aggregator.directory.arms("news") == [Arm("a", 1), Arm("b", 1, 2), Arm("c", 2)]
@@ -69,13 +69,13 @@ def test_a_change_counts_from_the_round_after_the_last_one_asked_for(
 def test_who_may_play_what_in_a_frozen_round_stays_as_it_was(aggregator: Aggregator) -> None:
     begin(aggregator)
     aggregator.directory.withdraw("news", ["user-5"])
-    aggregator.want("news", 1)
-    aggregator.freeze("news", 1, frozen([0] * 5 + [-1], [0] * 5 + [-1]))
-    before = [mask.tolist() for mask in aggregator.eligible("news", 1)]
+    aggregator.rounds.want("news", 1)
+    aggregator.rounds.freeze("news", 1, frozen([0] * 5 + [-1], [0] * 5 + [-1]))
+    before = [mask.tolist() for mask in aggregator.rounds.eligible("news", 1)]
     aggregator.directory.enrol("news", ["user-5"])
     aggregator.directory.withdraw("news", ["user-0"])
     aggregator.add_arm("news", "c")
-    assert [mask.tolist() for mask in aggregator.eligible("news", 1)] == before
+    assert [mask.tolist() for mask in aggregator.rounds.eligible("news", 1)] == before
     assert before == [[True] * 5 + [False], [True, True, False]]
 
 

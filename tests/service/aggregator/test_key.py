@@ -11,8 +11,8 @@ from tests.service.helpers import close, even, report, start, users
 
 from shoal.errors import ShoalError
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.blinding import claim_key, reveal
-from shoal.service.aggregator.round_keys import RoundKeys, check_secrets
+from shoal.service.aggregator.group_sums import reveal
+from shoal.service.aggregator.keys import RoundKeys, check_secrets, claim_key
 
 
 def play(stores: Stores, key: bytes, *, number: int = 1) -> Aggregator:
@@ -56,7 +56,7 @@ def test_a_store_with_reports_starts_with_its_own_key_or_not_at_all(
     other = claim(stores, file, abandon_open_rounds=True)
     assert other != key
     aggregator = Aggregator(stores.open("aggregator"), key=other)
-    assert aggregator.round("news", 1).state == "abandoned"
+    assert aggregator.rounds.get("news", 1).state == "abandoned"
     aggregator.close()
     aggregator = play(stores, other, number=2)
     assert len(close(aggregator, number=2).totals) == 3
@@ -98,8 +98,8 @@ def test_a_sum_that_no_rewards_could_give_is_withheld(
 def test_a_wrong_key_releases_nothing(sqlite_stores: Stores) -> None:
     play(sqlite_stores, bytes(32)).close()
     aggregator = Aggregator(sqlite_stores.open("aggregator"), key=bytes(31) + b"x")
-    aggregator.sync_learner({})
-    document = aggregator.release("news", 1)
+    aggregator.epochs.sync_learner({})
+    document = aggregator.releases.close_round("news", 1)
     assert document is not None
     assert (document.totals, document.withheld) == ((), 3)
     aggregator.close()
@@ -125,7 +125,7 @@ def test_after_the_release_no_key_is_left_for_what_a_log_may_keep(
     (secret,) = folder.iterdir()
     assert secret.stat().st_mode & 0o777 == 0o600
     with aggregator.database.read() as connection:
-        known = RoundKeys(key, folder).of(connection, 1)
+        known = RoundKeys(key, folder).get(connection, 1)
     first, salt, blinded = kept[0]
     assert reveal(blinded, key=known, salt=salt, group=first) == 500
     assert len(close(aggregator).totals) == 3
@@ -143,7 +143,7 @@ def test_a_round_goes_on_with_its_secret_or_is_given_up(stores: Stores, tmp_path
     aggregator.close()
     aggregator = Aggregator(stores.open("aggregator"), key=key, secrets=folder)
     check_secrets(aggregator.database, folder, now=0)
-    aggregator.sync_learner({})
+    aggregator.epochs.sync_learner({})
     report(aggregator, dict.fromkeys(users(12), 0.5))
     (secret,) = folder.iterdir()
     secret.rename(tmp_path / "elsewhere")
@@ -156,5 +156,5 @@ def test_a_round_goes_on_with_its_secret_or_is_given_up(stores: Stores, tmp_path
     (secret,) = folder.iterdir()
     secret.unlink()
     check_secrets(aggregator.database, folder, now=0, abandon_open_rounds=True)
-    assert aggregator.round("news", 2).state == "abandoned"
+    assert aggregator.rounds.get("news", 2).state == "abandoned"
     aggregator.close()

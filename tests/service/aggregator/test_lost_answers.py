@@ -16,7 +16,7 @@ from tests.service.helpers import close, even, frozen, report, start, users
 
 from shoal.service.aggregator import Aggregator, epochs
 from shoal.service.aggregator.epochs import LearnerProgress
-from shoal.service.aggregator.round_keys import check_secrets
+from shoal.service.aggregator.keys import check_secrets
 from shoal.service.aggregator.schedule import tick
 from shoal.service.campaign import Campaign, Schedule
 from shoal.service.problems import ProblemError
@@ -46,13 +46,13 @@ def test_a_release_whose_answer_was_lost_is_a_release(
     start(aggregator, even(12, size=4), least=4)
     report(aggregator, dict.fromkeys(users(12), 0.5))
     assert (
-        aggregator.sync_learner({"news": LearnerProgress(1, 0)}) == []
+        aggregator.epochs.sync_learner({"news": LearnerProgress(1, 0)}) == []
     )  # it has nothing to do yet
     with lost_answers(monkeypatch), pytest.raises(OperationalError):
-        aggregator.release("news", 1)
-    (work,) = aggregator.sync_learner({"news": LearnerProgress(1, 0)})
+        aggregator.releases.close_round("news", 1)
+    (work,) = aggregator.epochs.sync_learner({"news": LearnerProgress(1, 0)})
     assert work.state == "released"
-    aggregator.want("news", 2)
+    aggregator.rounds.want("news", 2)
 
 
 def test_a_schedule_goes_on_where_a_secret_can_not_be_removed(
@@ -65,15 +65,15 @@ def test_a_schedule_goes_on_where_a_secret_can_not_be_removed(
     campaign = Campaign(arms=["a"], min_group_size=2, seats=4, policy="random", schedule=schedule)
     aggregator.directory.create("news", campaign)
     aggregator.directory.enrol("news", users(4))
-    aggregator.sync_learner({})
+    aggregator.epochs.sync_learner({})
     tick(aggregator)
-    aggregator.freeze("news", 1, frozen([0] * 4, [0] * 4))
+    aggregator.rounds.freeze("news", 1, frozen([0] * 4, [0] * 4))
     report(aggregator, dict.fromkeys(users(4), 1.0))
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", _refuse)
         assert len(tick(aggregator)) == 1
     assert len(list(folder.iterdir())) == 1
-    (work,) = aggregator.sync_learner({"news": LearnerProgress(1, 0)})
+    (work,) = aggregator.epochs.sync_learner({"news": LearnerProgress(1, 0)})
     assert work.state == "released"
     aggregator.close()
     Aggregator(sqlite_stores.open("aggregator"), key=bytes(32), secrets=folder).close()
@@ -120,11 +120,11 @@ def test_threat_17_a_store_that_forgot_a_release_does_not_make_another(
 ) -> None:
     """The learner has it on record, and has said so to this very process."""
     start(aggregator, even(12, size=4), least=4)
-    aggregator.sync_learner({"news": LearnerProgress(1, 0, reading=1)})
+    aggregator.epochs.sync_learner({"news": LearnerProgress(1, 0, reading=1)})
     with aggregator.database.write() as connection:  # as a replica that takes over
         connection.execute(text("UPDATE rounds SET state = 'open'"))
     with pytest.raises(ProblemError, match="abandoned"):
-        aggregator.release("news", 1)
+        aggregator.releases.close_round("news", 1)
 
 
 def test_a_round_is_given_up_after_the_reports_that_are_coming_in(stores: Stores) -> None:
@@ -195,17 +195,17 @@ def test_whoever_joins_while_the_learner_plans_plays_the_next_round(
     campaign = Campaign(arms=["a"], min_group_size=2, seats=9, policy="random")
     aggregator.directory.create("news", campaign)
     aggregator.directory.enrol("news", users(4))
-    aggregator.sync_learner({})
-    aggregator.want("news", 1)
-    occupied, _ = aggregator.eligible("news", 1)
+    aggregator.epochs.sync_learner({})
+    aggregator.rounds.want("news", 1)
+    occupied, _ = aggregator.rounds.eligible("news", 1)
     aggregator.directory.enrol("news", users(6))
     plan = frozen(np.where(occupied, 0, -1).tolist(), np.where(occupied, 0, -1).tolist())
-    assert aggregator.freeze("news", 1, plan)
+    assert aggregator.rounds.freeze("news", 1, plan)
     close(aggregator)
-    aggregator.want("news", 2)
-    occupied, _ = aggregator.eligible("news", 2)
+    aggregator.rounds.want("news", 2)
+    occupied, _ = aggregator.rounds.eligible("news", 2)
     assert occupied.sum() == 6
     aggregator.directory.withdraw("news", ["user-0"])  # who leaves is not played with any more
     plan = frozen(np.where(occupied, 0, -1).tolist(), np.where(occupied, 0, -1).tolist())
     with pytest.raises(ProblemError, match="joined or left"):
-        aggregator.freeze("news", 2, plan)
+        aggregator.rounds.freeze("news", 2, plan)

@@ -23,7 +23,7 @@ def scheduled(*, all_reported: bool = False, horizon: int | None = None) -> Camp
 
 
 def state(aggregator: Aggregator) -> tuple[int, str] | None:
-    last = aggregator.latest("daily")
+    last = aggregator.rounds.latest("daily")
     return None if last is None else (last.number, last.state)
 
 
@@ -36,8 +36,8 @@ def test_a_campaign_opens_every_day_and_closes_after_six_hours(stores: Stores) -
     for number in (1, 2, 3):
         tick(aggregator)
         assert state(aggregator) == (number, "wanted")
-        aggregator.sync_learner({"daily": LearnerProgress(number - 1, number - 1)})
-        aggregator.freeze("daily", number, even(8, size=4))
+        aggregator.epochs.sync_learner({"daily": LearnerProgress(number - 1, number - 1)})
+        aggregator.rounds.freeze("daily", number, even(8, size=4))
         report(aggregator, dict.fromkeys(users(8), 0.5), name="daily", number=number)
         clock.now += int(5.99 * HOUR)
         assert (tick(aggregator), state(aggregator)) == ([], (number, "open"))
@@ -58,8 +58,8 @@ def test_a_round_may_close_as_soon_as_all_have_reported(sqlite_stores: Stores) -
     aggregator.directory.create("daily", scheduled(all_reported=True))
     aggregator.directory.enrol("daily", users(8))
     tick(aggregator)
-    aggregator.sync_learner({"daily": LearnerProgress(0, 0)})
-    aggregator.freeze("daily", 1, even(8, size=4))
+    aggregator.epochs.sync_learner({"daily": LearnerProgress(0, 0)})
+    aggregator.rounds.freeze("daily", 1, even(8, size=4))
     report(aggregator, dict.fromkeys(users(7), 0.5), name="daily")
     assert tick(aggregator) == []
     report(aggregator, {"user-7": 0.5}, name="daily")
@@ -74,11 +74,11 @@ def test_a_round_that_began_in_the_future_begins_when_the_clock_is_right(stores:
     aggregator.directory.enrol("daily", users(8))
     clock.now += 10 * 365 * 24 * HOUR
     tick(aggregator)
-    aggregator.sync_learner({"daily": LearnerProgress(0, 0)})
-    aggregator.freeze("daily", 1, even(8, size=4))
+    aggregator.epochs.sync_learner({"daily": LearnerProgress(0, 0)})
+    aggregator.rounds.freeze("daily", 1, even(8, size=4))
     clock.now -= 10 * 365 * 24 * HOUR
     assert tick(aggregator) == []
-    assert aggregator.round("daily", 1).opened_at == clock.now
+    assert aggregator.rounds.get("daily", 1).opened_at == clock.now
     clock.now += int(6.01 * HOUR)
     assert len(tick(aggregator)) == 1
     clock.now += int(18 * HOUR)
@@ -93,11 +93,11 @@ def test_a_schedule_waits_for_a_silent_learner(sqlite_stores: Stores) -> None:
     aggregator.directory.create("daily", scheduled())
     aggregator.directory.enrol("daily", users(8))
     tick(aggregator)
-    aggregator.freeze("daily", 1, even(8, size=4))
+    aggregator.rounds.freeze("daily", 1, even(8, size=4))
     clock.now += 30 * HOUR
     assert (tick(aggregator), state(aggregator)) == ([], (1, "open"))
     with pytest.raises(ProblemError, match="has not confirmed"):
-        aggregator.release("daily", 1)
-    aggregator.sync_learner({"daily": LearnerProgress(1, 0)})
+        aggregator.releases.close_round("daily", 1)
+    aggregator.epochs.sync_learner({"daily": LearnerProgress(1, 0)})
     assert len(tick(aggregator)) == 1
     aggregator.close()

@@ -53,7 +53,7 @@ def test_threat_02_duplicate_report(aggregator: Aggregator) -> None:
     assert report(aggregator, values) == []
     assert report(aggregator, dict.fromkeys(users(12), 1.0)) == []
     twice = [("user-0", 1.0), ("user-0", 0.5)]
-    assert aggregator.report("news", 1, twice).result() == []
+    assert aggregator.reports.submit("news", 1, twice).result() == []
     totals = {t.parts: t.total for t in close(aggregator).totals}
     assert totals == {(0,): 0b1111, (1,): 0b11110000, (2,): 0b111100000000}
     assert report(aggregator, values) == []  # a repeat answers the same, after the release too
@@ -64,14 +64,14 @@ def test_threat_03_replay_in_another_round(aggregator: Aggregator) -> None:
     start(aggregator, even(12, size=4), least=4)
     report(aggregator, log)
     first = close(aggregator)
-    aggregator.want("news", 2)
+    aggregator.rounds.want("news", 2)
     regrouped = even(12, size=6)
-    aggregator.freeze("news", 2, regrouped)
+    aggregator.rounds.freeze("news", 2, regrouped)
     report(aggregator, log, number=1)  # the log again, under its own name: nothing moves
     assert close(aggregator, number=2).totals == ()
     assert close(aggregator) == first
-    aggregator.want("news", 3)
-    aggregator.freeze("news", 3, regrouped)
+    aggregator.rounds.want("news", 3)
+    aggregator.rounds.freeze("news", 3, regrouped)
     report(aggregator, log, number=3)  # under the new name: the new plan's groups, once
     report(aggregator, log, number=3)
     third = close(aggregator, number=3)
@@ -103,10 +103,10 @@ def test_threat_04_overlapping_groups_in_a_round(
 
 def test_threat_05_the_same_round_with_new_groups(aggregator: Aggregator) -> None:
     start(aggregator, even(12, size=4), least=4)
-    assert not aggregator.freeze("news", 1, even(12, size=4))
+    assert not aggregator.rounds.freeze("news", 1, even(12, size=4))
     for moment in ("before a report", "after a report", "after the release"):
         with pytest.raises(ProblemError) as caught:
-            aggregator.freeze("news", 1, even(12, size=6))
+            aggregator.rounds.freeze("news", 1, even(12, size=6))
         assert refusal(caught) == "plan-frozen", moment
         if moment == "before a report":
             report(aggregator, dict.fromkeys(users(12), 1.0))
@@ -118,11 +118,11 @@ def test_threat_06_late_report(aggregator: Aggregator) -> None:
     start(aggregator, even(12, size=4), least=4)
     report(aggregator, dict.fromkeys(users(8), 0.5))
     close(aggregator)
-    before = aggregator.released("news", 1)
+    before = aggregator.releases.read("news", 1)
     for _ in range(3):
         late = report(aggregator, {"user-0": 1.0, "user-9": 1.0, "user-10": 0.0})
         assert late == [(1, "late-report"), (2, "late-report")]
-        assert aggregator.released("news", 1) == before
+        assert aggregator.releases.read("news", 1) == before
 
 
 def test_threat_07_totals_from_which_a_smaller_set_can_be_derived(aggregator: Aggregator) -> None:
@@ -134,7 +134,7 @@ def test_threat_07_totals_from_which_a_smaller_set_can_be_derived(aggregator: Ag
         document = close(aggregator, name=name)
         again = close(aggregator, name=name)  # a second close gives nothing new
         assert again == document
-        counted = aggregator.counted(name, 1)
+        counted = aggregator.releases.counted(name, 1)
         rows = np.zeros((len(document.totals), n))
         for row, total in zip(rows, document.totals, strict=True):
             row[[i for i in range(n) if counted[i] and i // 5 in total.parts]] = 1
@@ -210,8 +210,8 @@ def test_threat_10_sybils_or_users_that_the_learner_controls(aggregator: Aggrega
     )
     aggregator.directory.create("sybil", campaign)
     aggregator.directory.enrol("sybil", users(6))
-    aggregator.sync_learner({})
-    aggregator.want("sybil", 1)
+    aggregator.epochs.sync_learner({})
+    aggregator.rounds.want("sybil", 1)
     absent = [0] * 6 + [-1] * 14
     for arms, groups, why in (
         ([0] * 20, [0] * 20, "roster-changed"),  # seats that the operator gave to nobody
@@ -219,14 +219,14 @@ def test_threat_10_sybils_or_users_that_the_learner_controls(aggregator: Aggrega
         (absent, [0] * 4 + [-1] * 16, "plan-refused"),  # C members, too few with colluders
     ):
         with pytest.raises(ProblemError) as caught:
-            aggregator.freeze("sybil", 1, frozen(arms, groups))
+            aggregator.rounds.freeze("sybil", 1, frozen(arms, groups))
         assert refusal(caught) == why
-    aggregator.freeze("sybil", 1, frozen(absent, [0] * 6 + [-1] * 14))
+    aggregator.rounds.freeze("sybil", 1, frozen(absent, [0] * 6 + [-1] * 14))
     assert report(aggregator, {"made-up": 1.0}, name="sybil") == [(0, "unknown-user")]
     report(aggregator, {f"user-{i}": 1.0 for i in range(4)}, name="sybil")
     assert close(aggregator, name="sybil").totals == ()
-    aggregator.want("sybil", 2)
-    aggregator.freeze("sybil", 2, frozen(absent, [0] * 6 + [-1] * 14))
+    aggregator.rounds.want("sybil", 2)
+    aggregator.rounds.freeze("sybil", 2, frozen(absent, [0] * 6 + [-1] * 14))
     report(aggregator, {f"user-{i}": 1.0 for i in range(5)}, name="sybil", number=2)
     (total,) = close(aggregator, name="sybil", number=2).totals
     assert total.reporters - colluders >= honest  # what is left when they subtract their own
@@ -280,7 +280,7 @@ def test_threat_14_order_or_rounding_of_float_sums(aggregator: Aggregator) -> No
         report(aggregator, dict(mixed[:cut]), name=name)
         report(aggregator, dict(mixed[cut:]), name=name)
         close(aggregator, name=name)
-        seen.add(aggregator.released(name, 1).replace(name.encode(), b"name"))
+        seen.add(aggregator.releases.read(name, 1).replace(name.encode(), b"name"))
     assert len(seen) == 1
 
 
@@ -293,8 +293,8 @@ def test_threat_16_fresh_noise_on_every_retry(aggregator: Aggregator, noise: Noi
     seen = set()
     for retry in range(1000):
         if retry % 100 == 0:
-            assert aggregator.release("news", 1) is None
-        seen.add(aggregator.released("news", 1))
+            assert aggregator.releases.close_round("news", 1) is None
+        seen.add(aggregator.releases.read("news", 1))
     assert len(seen) == 1
 
 
@@ -304,13 +304,15 @@ def test_threat_21_release_time_or_count_shows_a_reporter(aggregator: Aggregator
     for name, n in (("few", 3), ("more", 4)):
         start(aggregator, even(12, size=4), name=name, least=4)
         report(aggregator, dict.fromkeys(users(n), 1.0), name=name)
-        found = aggregator.round(name, 1)
+        found = aggregator.rounds.get(name, 1)
         views.append((found.state, found.plan_hash, found.opened_at, found.closed_at))
         with pytest.raises(ProblemError) as caught:
-            aggregator.released(name, 1)
+            aggregator.releases.read(name, 1)
         assert refusal(caught) == "not-released"
         assert (
-            aggregator.sync_learner({"few": LearnerProgress(1, 0), "more": LearnerProgress(1, 0)})
+            aggregator.epochs.sync_learner(
+                {"few": LearnerProgress(1, 0), "more": LearnerProgress(1, 0)}
+            )
             == []
         )
     assert views[0] == views[1]

@@ -114,9 +114,9 @@ def test_a_round_of_too_few_users_is_asked_for_twice(live: Live, operator: Visit
     operator.send("/new-campaign", **FORM | {"name": "nobody"})
     asked = operator.send("/campaigns/nobody/open", number="1")
     assert (asked.status_code, "fewer than C = 20 users" in asked.text) == (200, True)
-    assert live.aggregator.latest("nobody") is None
+    assert live.aggregator.rounds.latest("nobody") is None
     assert operator.send("/campaigns/nobody/open", number="1", sure="yes").status_code == 303
-    assert live.aggregator.latest("nobody") is not None
+    assert live.aggregator.rounds.latest("nobody") is not None
 
 
 def test_markup_in_a_name_stays_text(live: Live, operator: Visitor) -> None:
@@ -144,10 +144,10 @@ def test_a_round_is_opened_and_after_a_second_question_closed(
     asked = operator.send(f"{place}/close", number="1")
     assert asked.status_code == 200
     assert "Reports that come later are refused for ever" in asked.text
-    assert (last := live.aggregator.latest("rounds")) is not None
+    assert (last := live.aggregator.rounds.latest("rounds")) is not None
     assert last.state == "open"
     assert operator.send(f"{place}/close", number="1", sure="yes").status_code == 303
-    assert (last := live.aggregator.latest("rounds")) is not None
+    assert (last := live.aggregator.rounds.latest("rounds")) is not None
     assert last.state == "released"
     late = operator.send(f"{place}/open", number="5")
     assert (late.status_code, "one after the other" in late.text) == (409, True)

@@ -127,7 +127,7 @@ def test_a_campaign_is_made_enrolled_and_played_on_the_pages(
         page.get_by_role("button", name="Close round 1").click()
         page.get_by_role("button", name="Close and release").click()
         expect(page.get_by_role("button", name="Open round 2")).to_be_visible()
-        wait(lambda: played.aggregator.shown("reminders") == 1)
+        wait(lambda: played.aggregator.releases.shown("reminders") == 1)
         wait_for_charts(page, 1)
         expect(page.locator("[data-chart=shares]")).to_contain_text(MARKUP[:11])  # as text
         # One round is no line and no area.
@@ -141,7 +141,7 @@ def test_curves_move_by_themselves(browser: Browser, played: Live) -> None:
     with visit(browser, played.url) as page:
         log_in(page, played, "analyst")
         page.goto(PLACE)
-        shown = played.aggregator.shown(CAMPAIGN)
+        shown = played.aggregator.releases.shown(CAMPAIGN)
         assert shown is not None
         wait_for_charts(page, shown)
         before = {chart: path_of(page, chart) for chart in ("reward", "shares", "sizes", "groups")}
@@ -292,7 +292,7 @@ def test_axe_finds_nothing_serious_in_light_and_dark(browser: Browser, played: L
             page.emulate_media(color_scheme="light")
             page.goto(path)
             if path == PLACE:
-                wait_for_charts(page, played.aggregator.shown(CAMPAIGN) or 0)
+                wait_for_charts(page, played.aggregator.releases.shown(CAMPAIGN) or 0)
                 for summary in page.locator("summary").all():
                     summary.click()
             examine(page)
@@ -305,7 +305,7 @@ def test_dark_is_dark_and_the_charts_follow(browser: Browser, played: Live) -> N
     with visit(browser, played.url, scheme="dark") as page:
         log_in(page, played)
         page.goto(PLACE)
-        shown = played.aggregator.shown(CAMPAIGN) or 0
+        shown = played.aggregator.releases.shown(CAMPAIGN) or 0
         wait_for_charts(page, shown)
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 25, 27)"
         lines = page.locator("[data-chart=estimates] svg [stroke='#3fbfb5']")
@@ -323,7 +323,7 @@ def test_everything_fits_a_phone_and_can_be_reached_by_keyboard(
         for path in PAGES:
             page.goto(path)
             if path == PLACE:
-                wait_for_charts(page, played.aggregator.shown(CAMPAIGN) or 0)
+                wait_for_charts(page, played.aggregator.releases.shown(CAMPAIGN) or 0)
             wide = page.evaluate("document.documentElement.scrollWidth")
             assert wide <= 360, path
         page.goto("/")

@@ -83,7 +83,7 @@ def test_a_form_is_taken_from_an_operators_own_page_alone(live: Live, path: str)
             answer = operator.http.post(path, data={"csrf": csrf}, headers=headers)
             assert answer.status_code == 403, (headers, csrf)
             assert "must be sent from a page of this site" in answer.text
-    assert live.aggregator.latest(CAMPAIGN) is None
+    assert live.aggregator.rounds.latest(CAMPAIGN) is None
     assert set(live.aggregator.access.roles()) == set(live.tokens)
 
 

@@ -53,7 +53,7 @@ def fill(
     ]  # fmt: skip
     with aggregator.database.write() as connection:
         connection.execute(insert(store.summaries), rows)
-    aggregator.sync_learner({CAMPAIGN: LearnerProgress(n_rounds, n_rounds)})
+    aggregator.epochs.sync_learner({CAMPAIGN: LearnerProgress(n_rounds, n_rounds)})
 
 
 def estimate(aggregator: Aggregator, number: int, means: list[float]) -> None:
@@ -107,10 +107,10 @@ def test_older_releases_are_summed_up_by_the_migration(stores: Stores) -> None:
 def test_nothing_is_shown_before_the_learner_has_it_on_record(aggregator: Aggregator) -> None:
     start(aggregator, even(12, size=3))
     report(aggregator, dict.fromkeys(users(12), 1.0))
-    aggregator.sync_learner({"news": LearnerProgress(1, 0)})
-    aggregator.release("news", 1)
+    aggregator.epochs.sync_learner({"news": LearnerProgress(1, 0)})
+    aggregator.releases.close_round("news", 1)
     assert view.read(aggregator, "news").points.round == []
-    aggregator.sync_learner({"news": LearnerProgress(1, 1)})
+    aggregator.epochs.sync_learner({"news": LearnerProgress(1, 1)})
     found = view.read(aggregator, "news")
     assert (found.points.round, found.points.reward) == ([1], [1.0])
 
@@ -155,9 +155,9 @@ def test_only_what_has_changed_is_sent_and_gives_the_same_whole(
     sqlite_aggregator: Aggregator,
 ) -> None:
     fill(sqlite_aggregator, 1001)
-    sqlite_aggregator.sync_learner({CAMPAIGN: LearnerProgress(997, 997)})
+    sqlite_aggregator.epochs.sync_learner({CAMPAIGN: LearnerProgress(997, 997)})
     before = view.read(sqlite_aggregator, CAMPAIGN)
-    sqlite_aggregator.sync_learner({CAMPAIGN: LearnerProgress(1001, 1001)})
+    sqlite_aggregator.epochs.sync_learner({CAMPAIGN: LearnerProgress(1001, 1001)})
     whole = view.read(sqlite_aggregator, CAMPAIGN)
     news = view.read(sqlite_aggregator, CAMPAIGN, after=before.shown, width=before.width)
     assert (news.start, news.points.round) == (124, [1000, 1001])

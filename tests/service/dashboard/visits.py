@@ -39,7 +39,7 @@ def play(live: Live, number: int, name: str = CAMPAIGN) -> None:
     }
     assert app.report(name, number, rewards) == []
     operator.close_round(name, number)
-    wait(lambda: live.aggregator.shown(name) == number)
+    wait(lambda: live.aggregator.releases.shown(name) == number)
 
 
 def wait(done: Callable[[], bool]) -> None:

@@ -179,7 +179,7 @@ def test_rounds_that_a_restored_aggregator_never_heard_of_are_skipped(
     with serve(sqlite_stores) as live:
         begin(live)
         play(live, 1)
-        live.aggregator.sync_learner({"news": LearnerProgress(1_000_000, 999_999)})
+        live.aggregator.epochs.sync_learner({"news": LearnerProgress(1_000_000, 999_999)})
         operator = live.client("operator")
         assert operator.campaign("news")["round"] == 1_000_000
         with pytest.raises(ServiceError) as caught:
@@ -239,7 +239,7 @@ def test_a_campaign_made_anew_with_a_smaller_c_is_not_planned_for(
         live.client("operator").open_round("news", 4, wait=0)
         live.learner.work(wait=0)
         assert "a campaign waits: DefinitionChangedError" in caplog.text
-        assert live.aggregator.round("news", 4).state == "wanted"
+        assert live.aggregator.rounds.get("news", 4).state == "wanted"
 
 
 def test_no_estimate_is_of_fewer_users_than_a_total(sqlite_stores: Stores) -> None:
@@ -250,6 +250,6 @@ def test_no_estimate_is_of_fewer_users_than_a_total(sqlite_stores: Stores) -> No
         live.client("operator").withdraw("news", users(12)[2:])
         live.client("operator").open_round("news", 4, wait=0)
         live.work()
-        assert live.aggregator.round("news", 4).state == "open"
+        assert live.aggregator.rounds.get("news", 4).state == "open"
         with pytest.raises(ServiceError, match="estimates must be of at least 3 users"):
             live.learner._client.run(calls.estimates("news", 4, [0.5, 0.5], [0.1, 0.1]))

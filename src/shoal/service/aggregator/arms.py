@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, insert, update
 
 from shoal.arrays import BoolArray
 from shoal.service.campaign import Campaign
@@ -47,52 +47,45 @@ def offered(arms: Sequence[Arm], number: int, n_slots: int) -> BoolArray:
     return mask
 
 
-def load(connection: Connection, campaign: str) -> list[Arm]:
-    """Return all arms that a campaign has ever had, by slot."""
-    table = store.arms
-    query = select(table.c.name, table.c.since, table.c.until)
-    rows = connection.execute(query.where(table.c.campaign == campaign).order_by(table.c.slot))
-    return [Arm(*row) for row in rows]
-
-
 def insert_arms(
     connection: Connection, campaign: str, names: Iterable[str], *, first: int, since: int
 ) -> None:
     """Give arms the slots from ``first`` on."""
     rows = [
-        {"campaign": campaign, "slot": first + i, "name": name, "since": since}
-        for i, name in enumerate(names)
+        {"campaign": campaign, "slot": slot, "name": name, "since": since}
+        for slot, name in enumerate(names, first)
     ]
     connection.execute(insert(store.arms), rows)
 
 
-def add(connection: Connection, name: str, campaign: Campaign, arm: str, *, number: int) -> bool:
-    """Offer a new arm from round ``number`` on; return False where it is offered already."""
-    known = load(connection, name)
-    for found in known:
-        if found.name == arm:
-            if found.until is not None:
+def check_new(campaign: Campaign, arms: Sequence[Arm], name: str) -> bool:
+    """Return whether an arm is new to a campaign, or refuse it."""
+    for arm in arms:
+        if arm.name == name:
+            if arm.until is not None:
                 raise ProblemError(ARM_RETIRED)
             return False
-    if len(known) >= campaign.n_arms:
+    if len(arms) >= campaign.n_arms:
         raise ProblemError(ARMS_FULL)
-    insert_arms(connection, name, [arm], first=len(known), since=number)
     return True
 
 
-def retire(connection: Connection, name: str, campaign: Campaign, arm: str, *, number: int) -> bool:
-    """Play an arm no more from round ``number`` on, for good; False where it is retired already."""
-    known = {found.name: found for found in load(connection, name)}
-    if arm not in known:
+def check_retirable(campaign: Campaign, arms: Sequence[Arm], name: str) -> bool:
+    """Return whether an arm is still offered and may be retired, or refuse that."""
+    by_name = {arm.name: arm for arm in arms}
+    if name not in by_name:
         raise ProblemError(UNKNOWN_ARM)
-    if known[arm].until is not None:
+    if by_name[name].until is not None:
         return False
     if not campaign.is_flexible():
         raise ProblemError(ARMS_FIXED)
-    if not any(found.until is None for found in known.values() if found.name != arm):
+    if not any(arm.until is None for arm in arms if arm.name != name):
         raise ProblemError(LAST_ARM)
-    table = store.arms
-    connection.execute(
-        update(table).where(table.c.campaign == name, table.c.name == arm).values(until=number)
-    )
     return True
+
+
+def retire(connection: Connection, campaign: str, name: str, *, until: int) -> None:
+    """Play an arm no more from round ``until`` on."""
+    table = store.arms
+    of_arm = (table.c.campaign == campaign, table.c.name == name)
+    connection.execute(update(table).where(*of_arm).values(until=until))

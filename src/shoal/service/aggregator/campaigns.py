@@ -1,7 +1,12 @@
-"""Campaigns and who sits in their seats. Both belong to the operator, never to the learner."""
+"""Campaigns and the users in their seats. Both belong to the operator, never to the learner.
+
+They are kept in memory, as this process alone changes them.
+"""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,16 +14,27 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 
 from shoal.arrays import BoolArray
 from shoal.service.aggregator import arms
+from shoal.service.aggregator.arms import Arm
+from shoal.service.aggregator.cache import Cache
 from shoal.service.campaign import Campaign
-from shoal.service.problems import CAMPAIGN_EXISTS, CAMPAIGN_FULL, UNKNOWN_CAMPAIGN, ProblemError
+from shoal.service.clock import Clock
+from shoal.service.problems import (
+    CAMPAIGN_EXISTS,
+    CAMPAIGN_FULL,
+    GROUP_FLOOR,
+    UNKNOWN_CAMPAIGN,
+    ProblemError,
+)
+from shoal.service.store import Database
 from shoal.service.store import aggregator as store
+
+_CHUNK = 500  # users in one statement
 
 
 @dataclass
 class Roster:
     """The seats of a campaign, in memory: O(1) from a user to a seat."""
 
-    version: int = 0
     users: list[str] = field(default_factory=list)  # by seat
     seats: dict[str, int] = field(default_factory=dict)
     active: list[bool] = field(default_factory=list)  # by seat
@@ -29,9 +45,13 @@ class Roster:
         mask[: len(self.active)] = self.active
         return mask
 
-    def apply(self, join: list[str], leave: list[str], *, erase: bool, version: int) -> None:
-        """Take in what was stored."""
-        self.version = version
+    def select(self, users: Iterable[str], *, active: bool) -> list[str]:
+        """Return those of the users, each once, who have a seat and are active, or are not."""
+        seated = (user for user in dict.fromkeys(users) if user in self.seats)
+        return [user for user in seated if self.active[self.seats[user]] == active]
+
+    def apply(self, join: list[str], leave: list[str], *, erase: bool) -> None:
+        """Follow a change that is stored."""
         for user in leave:
             seat = self.seats.get(user)
             if seat is not None:
@@ -48,35 +68,132 @@ class Roster:
 
 
 def erased(seat: int) -> str:
-    """Return what stands for the name of a user who was erased; no user can have it."""
+    """Return what replaces the name of a user who was erased; no user can have that name."""
     return f"(erased {seat})"
 
 
-def create(connection: Connection, name: str, campaign: Campaign, *, now: int) -> bool:
-    """Store a campaign; return False where the same one is there already."""
-    known = connection.scalar(
-        select(store.campaigns.c.definition).where(store.campaigns.c.name == name)
-    )
-    if known is not None:
-        if Campaign.model_validate_json(known) != campaign:
-            raise ProblemError(CAMPAIGN_EXISTS)
-        return False
-    definition = campaign.model_dump_json()
-    row = {"name": name, "definition": definition, "roster": 0, "created_at": now}
-    connection.execute(insert(store.campaigns).values(row))
-    arms.insert_arms(connection, name, campaign.arms, first=0, since=1)
-    return True
+class Directory:
+    """All campaigns, their arms and their users.
 
+    Parameters
+    ----------
+    floor
+        Smallest C that a campaign may have.
+    """
 
-def load(connection: Connection, name: str) -> Campaign:
-    """Return a campaign with all arms that it has ever had, or refuse the name."""
-    definition = connection.scalar(
-        select(store.campaigns.c.definition).where(store.campaigns.c.name == name)
-    )
-    if definition is None:
-        raise ProblemError(UNKNOWN_CAMPAIGN)
-    names = [arm.name for arm in arms.load(connection, name)]
-    return Campaign.model_validate_json(definition).model_copy(update={"arms": names})
+    def __init__(self, database: Database, *, floor: int, clock: Clock) -> None:
+        self._database = database
+        self.floor = floor
+        self._clock = clock
+        self.lock = threading.RLock()  # for changes; a look-up waits for none
+        self._campaigns: Cache[str, tuple[Campaign, list[Arm]]] = Cache()
+        self._rosters: Cache[str, Roster] = Cache()
+
+    def create(self, name: str, campaign: Campaign) -> bool:
+        """Store a campaign for good; return False where the same one is there already."""
+        if campaign.min_group_size < self.floor:
+            raise ProblemError(GROUP_FLOOR)
+        with self.lock, self._database.write() as connection:
+            definition = _definition(connection, name)
+            if definition is not None:
+                if Campaign.model_validate_json(definition) != campaign:
+                    raise ProblemError(CAMPAIGN_EXISTS)
+                return False
+            definition = campaign.model_dump_json()
+            row = {"name": name, "definition": definition, "roster": 0, "created_at": self._clock()}
+            connection.execute(insert(store.campaigns).values(row))
+            arms.insert_arms(connection, name, campaign.arms, first=0, since=1)
+        return True
+
+    def names(self) -> list[str]:
+        """Return all campaigns' names."""
+        with self._database.read() as connection:
+            return names(connection)
+
+    def campaign(self, name: str) -> Campaign:
+        """Return a campaign with all arms that it has ever had, or refuse the name."""
+        return self._load(name)[0]
+
+    def arms(self, name: str) -> list[Arm]:
+        """Return all arms that a campaign has ever had, by slot."""
+        return self._load(name)[1]
+
+    def _load(self, name: str) -> tuple[Campaign, list[Arm]]:
+        def load_now() -> tuple[Campaign, list[Arm]]:
+            with self._database.read() as connection:
+                return load(connection, name)
+
+        return self._campaigns.get(name, load_now)
+
+    def add_arm(self, name: str, arm: str, *, number: int) -> bool:
+        """Offer a new arm from round ``number`` on; return False where it is offered already."""
+        with self.lock, self._campaigns.write(self._database, name) as connection:
+            campaign, known = load(connection, name)
+            new = arms.check_new(campaign, known, arm)
+            if new:
+                arms.insert_arms(connection, name, [arm], first=len(known), since=number)
+        return new
+
+    def retire_arm(self, name: str, arm: str, *, number: int) -> bool:
+        """Play an arm no more from round ``number`` on; False where it is retired already."""
+        with self.lock, self._campaigns.write(self._database, name) as connection:
+            retirable = arms.check_retirable(*load(connection, name), arm)
+            if retirable:
+                arms.retire(connection, name, arm, until=number)
+        return retirable
+
+    def roster(self, name: str) -> Roster:
+        """Return the users and their seats."""
+
+        def load_now() -> Roster:
+            self.campaign(name)
+            with self._database.read() as connection:
+                return _load_roster(connection, name)
+
+        return self._rosters.get(name, load_now)
+
+    def is_cached(self, name: str) -> bool:
+        """Return whether a campaign and its roster are in memory."""
+        return name in self._campaigns and name in self._rosters
+
+    def enrol(self, name: str, users: list[str]) -> int:
+        """Let users join from the next round on; return how many are new or back."""
+        return self.move(name, users, [])[0]
+
+    def withdraw(self, name: str, users: list[str]) -> int:
+        """Let users leave from the next round on; return how many did."""
+        return self.move(name, [], users)[1]
+
+    def move(
+        self, name: str, join: list[str], leave: list[str], *, erase: bool = False
+    ) -> tuple[int, int]:
+        """Let users join and leave from the next round on, all or nobody; return how many did.
+
+        New users get the next seats, returning ones their former seats. Whoever joins and leaves
+        stays. With ``erase``, the names of those who leave, or have left before, are deleted:
+        their seats stay empty for good.
+        """
+        staying = set(join)
+        leave = [user for user in leave if user not in staying]
+        with self.lock:
+            roster = self.roster(name)
+            new = [user for user in dict.fromkeys(join) if user not in roster.seats]
+            if len(roster.users) + len(new) > self.campaign(name).seats:
+                raise ProblemError(CAMPAIGN_FULL)
+            returning = roster.select(join, active=False)
+            leaving = roster.select(leave, active=True)
+            with self._rosters.write(self._database, name, keep=True) as connection:
+                _set_active(connection, name, leaving, active=False)
+                _insert_users(connection, name, new, first=len(roster.users))
+                _set_active(connection, name, returning, active=True)
+                changes = bool(leaving) + bool(new or returning)
+                _count_changes(connection, name, changes)
+                if erase:
+                    seats = {roster.seats[user] for user in leave if user in roster.seats}
+                    _erase(connection, name, seats)
+            roster.apply(join, leave, erase=erase)
+            self._rosters.put(name, roster)
+        return len(new) + len(returning), len(leaving)
 
 
 def names(connection: Connection) -> list[str]:
@@ -84,82 +201,58 @@ def names(connection: Connection) -> list[str]:
     return list(connection.scalars(select(store.campaigns.c.name).order_by("name")))
 
 
-def load_roster(connection: Connection, name: str) -> Roster:
-    """Read who sits where."""
+def load(connection: Connection, name: str) -> tuple[Campaign, list[Arm]]:
+    """Return a campaign and all arms that it has ever had, by slot, or refuse the name."""
+    definition = _definition(connection, name)
+    if definition is None:
+        raise ProblemError(UNKNOWN_CAMPAIGN)
+    table = store.arms
+    query = select(table.c.name, table.c.since, table.c.until).where(table.c.campaign == name)
+    known = [Arm(*row) for row in connection.execute(query.order_by(table.c.slot))]
+    changed = {"arms": [arm.name for arm in known]}
+    return Campaign.model_validate_json(definition).model_copy(update=changed), known
+
+
+def _definition(connection: Connection, name: str) -> str | None:
+    table = store.campaigns
+    return connection.scalar(select(table.c.definition).where(table.c.name == name))
+
+
+def _load_roster(connection: Connection, name: str) -> Roster:
     table = store.seats
-    version = connection.scalar(
-        select(store.campaigns.c.roster).where(store.campaigns.c.name == name)
-    )
-    rows = connection.execute(
-        select(table.c.user_id, table.c.active)
-        .where(table.c.campaign == name)
-        .order_by(table.c.seat)
-    ).all()
+    query = select(table.c.user_id, table.c.active).where(table.c.campaign == name)
+    rows = connection.execute(query.order_by(table.c.seat)).all()
     users = [row[0] for row in rows]
-    places = {user: seat for seat, user in enumerate(users) if user != erased(seat)}
-    return Roster(version or 0, users, places, [row[1] for row in rows])
+    seats = {user: seat for seat, user in enumerate(users) if user != erased(seat)}
+    return Roster(users, seats, [row[1] for row in rows])
 
 
-def enrol(
-    connection: Connection, name: str, campaign: Campaign, roster: Roster, users: list[str]
-) -> int:
-    """Give each new user the next seat and returning ones their own; return how many changed."""
-    table = store.seats
-    wanted = dict.fromkeys(users)
-    new = [user for user in wanted if user not in roster.seats]
-    if len(roster.users) + len(new) > campaign.seats:
-        raise ProblemError(CAMPAIGN_FULL)
-    back = [
-        user for user in wanted if user in roster.seats and not roster.active[roster.seats[user]]
-    ]
-    if new:
-        first = len(roster.users)
-        connection.execute(
-            insert(table),
-            [
-                {"campaign": name, "seat": first + i, "user_id": user, "active": True}
-                for i, user in enumerate(new)
-            ],
-        )
-    _set_active(connection, name, back, active=True)
-    _next_version(connection, name, len(new) + len(back))
-    return len(new) + len(back)
-
-
-def withdraw(connection: Connection, name: str, roster: Roster, users: list[str]) -> int:
-    """Let users leave from the next round on; their seats stay theirs."""
-    gone = [u for u in dict.fromkeys(users) if u in roster.seats and roster.active[roster.seats[u]]]
-    _set_active(connection, name, gone, active=False)
-    _next_version(connection, name, len(gone))
-    return len(gone)
-
-
-def erase(connection: Connection, name: str, roster: Roster, users: list[str]) -> None:
-    """Forget the names of users; their seats are never given to anyone else."""
-    table = store.seats
+def _insert_users(connection: Connection, name: str, users: list[str], *, first: int) -> None:
     rows = [
-        {"one": roster.seats[user], "nobody": erased(roster.seats[user])}
-        for user in dict.fromkeys(users)
-        if user in roster.seats
+        {"campaign": name, "seat": seat, "user_id": user, "active": True}
+        for seat, user in enumerate(users, first)
     ]
     if rows:
-        place = (table.c.campaign == name, table.c.seat == bindparam("one"))
-        connection.execute(update(table).where(*place).values(user_id=bindparam("nobody")), rows)
+        connection.execute(insert(store.seats), rows)
 
 
 def _set_active(connection: Connection, name: str, users: list[str], *, active: bool) -> None:
     table = store.seats
-    for start in range(0, len(users), 500):
-        connection.execute(
-            update(table)
-            .where(table.c.campaign == name, table.c.user_id.in_(users[start : start + 500]))
-            .values(active=active)
-        )
+    for start in range(0, len(users), _CHUNK):
+        chunk = (table.c.campaign == name, table.c.user_id.in_(users[start : start + _CHUNK]))
+        connection.execute(update(table).where(*chunk).values(active=active))
 
 
-def _next_version(connection: Connection, name: str, changes: int) -> None:
-    if changes:
-        table = store.campaigns
-        connection.execute(
-            update(table).where(table.c.name == name).values(roster=table.c.roster + 1)
-        )
+def _count_changes(connection: Connection, name: str, n_changes: int) -> None:
+    table = store.campaigns
+    if n_changes:
+        value = table.c.roster + n_changes
+        connection.execute(update(table).where(table.c.name == name).values(roster=value))
+
+
+def _erase(connection: Connection, name: str, seats: Iterable[int]) -> None:
+    table = store.seats
+    rows = [{"one": seat, "nobody": erased(seat)} for seat in seats]
+    if rows:
+        place = (table.c.campaign == name, table.c.seat == bindparam("one"))
+        connection.execute(update(table).where(*place).values(user_id=bindparam("nobody")), rows)

@@ -11,11 +11,17 @@ record.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, insert
 
 from shoal.service.aggregator import rounds
+from shoal.service.aggregator.campaigns import Directory
+from shoal.service.aggregator.keys import RoundKeys
+from shoal.service.aggregator.rounds import ABANDONED, OPEN, RELEASED, WANTED, Round, Rounds
+from shoal.service.clock import Clock
+from shoal.service.store import Database
 from shoal.service.store import aggregator as store
 
 
@@ -28,23 +34,73 @@ class LearnerProgress:
     reading: int = field(default=0, kw_only=True)
 
 
+class Epochs:
+    """What the learner has said of its progress since this process started."""
+
+    def __init__(
+        self,
+        database: Database,
+        directory: Directory,
+        rounds: Rounds,
+        keys: RoundKeys,
+        clock: Clock,
+    ) -> None:
+        self._database = database
+        self._directory = directory
+        self._rounds = rounds
+        self._keys = keys
+        self._clock = clock
+        self._progress: dict[str, LearnerProgress] = {}
+
+    def progress(self, name: str) -> LearnerProgress | None:
+        """Return how far the learner is in a campaign, None before it has said so."""
+        return self._progress.get(name)
+
+    def sync_learner(self, progress: Mapping[str, LearnerProgress]) -> list[Round]:
+        """Record how far the learner is; return the last rounds that it has work with.
+
+        A campaign that the learner does not name is new to it.
+        """
+        work: list[Round] = []
+        for name in self._directory.names():
+            current = progress.get(name, LearnerProgress(0, 0))
+            self._record(name, current)
+            last = self._rounds.latest(name)
+            if last is None:
+                continue
+            done = current.learnt if last.state in (RELEASED, ABANDONED) else current.planned
+            if last.state == WANTED or last.number > done:
+                work.append(last)
+        return work
+
+    def _record(self, name: str, progress: LearnerProgress) -> None:
+        if self._progress.get(name) == progress:
+            return
+        with self._rounds.change(name) as connection:
+            abandoned = catch_up(connection, name, progress, now=self._clock())
+        self._progress[name] = progress
+        if abandoned:
+            self._keys.delete_ended(self._database)
+
+
 def catch_up(connection: Connection, campaign: str, progress: LearnerProgress, *, now: int) -> bool:
     """Abandon what this store wrongly holds to be unfinished; return whether there was any."""
     abandoned = False
     last = rounds.latest(connection, campaign)
+    read = max(progress.learnt, progress.reading)
     if last is not None:
-        state = rounds.state(connection, last.id)  # no report comes in between
-        behind = state == rounds.WANTED and last.number <= progress.planned
-        behind |= state in (rounds.WANTED, rounds.OPEN) and last.number < progress.planned
-        known = max(progress.learnt, progress.reading)
-        behind |= state in (rounds.WANTED, rounds.OPEN) and last.number <= known
+        state = rounds.lock_state(connection, last.id)  # no report comes in between
+        behind = state == WANTED and last.number <= progress.planned
+        behind |= state in (WANTED, OPEN) and (
+            last.number < progress.planned or last.number <= read
+        )
         if behind:
             rounds.abandon(connection, last.id, now=now)
             abandoned = True
-    furthest = max(progress.planned, progress.learnt, progress.reading)
+    furthest = max(progress.planned, read)
     if furthest > (last.number if last else 0):
         # One row says it for all rounds up to there: the next number is one higher.
-        row = {"campaign": campaign, "number": furthest, "state": rounds.ABANDONED}
+        row = {"campaign": campaign, "number": furthest, "state": ABANDONED}
         connection.execute(insert(store.rounds).values(row | {"wanted_at": now, "closed_at": now}))
         abandoned = True
     return abandoned

@@ -1,15 +1,21 @@
-"""Folding reports into blinded group sums, in the transaction that marks them as counted.
+"""The sums of each group so far, blinded, and written in the transaction that marks the reporters.
+
+The total of a group's first reporter is an individual reward. So a stored sum is the sum plus a
+keyed mask, modulo 2^64, and every write uses a new salt; the key is not in the database (``keys``).
+The database, its log, its free pages and its backups show neither a sum nor the difference of two
+sums (threat 19).
 
 These are the hot statements, written for each dialect by hand, and as few as can be: after each
 of them this thread waits for Python's lock, which the one that answers requests has. Numbers go in
-as one list, and what SQLite finds comes back as one list too: its driver would otherwise hand the
-lock back and forth for every row.
+as one list, and SQLite's rows come back as one list too: its driver would otherwise hand the lock
+back and forth for every row.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -17,7 +23,8 @@ import numpy as np
 from sqlalchemy import Connection
 
 from shoal.arrays import IntArray, LongArray
-from shoal.service.aggregator.blinding import SALT_BYTES, blind, reveal
+
+SALT_BYTES = 16
 
 Sums = dict[int, tuple[int, int]]  # group: total, reporters
 
@@ -54,7 +61,7 @@ def add_reports(
     steps: LongArray,
     key: bytes,
 ) -> None:
-    """Count each seat's steps once: what is marked already changes nothing.
+    """Count each seat's steps once: a seat that is marked already changes nothing.
 
     The seats differ. The caller holds the round's lock and knows that it is open.
     """
@@ -63,27 +70,27 @@ def add_reports(
     if not new:
         return
     if len(new) < seats.size:
-        known = np.isin(seats, np.ravel(new))
-        seats, steps = seats[known], steps[known]
+        is_new = np.isin(seats, np.ravel(new))
+        seats, steps = seats[is_new], steps[is_new]
     if dialect == "sqlite":
-        connection.exec_driver_sql(_MARK_NEW, (round_id, _listed(dialect, seats.tolist())))
+        connection.exec_driver_sql(_MARK_NEW, (round_id, _list_text(dialect, seats.tolist())))
     grouped = groups[seats] >= 0
-    touched, place = np.unique(groups[seats[grouped]], return_inverse=True)
-    if not touched.size:
+    changed, place = np.unique(groups[seats[grouped]], return_inverse=True)
+    if not changed.size:
         return
-    totals = np.zeros(touched.size, np.int64)
+    totals = np.zeros(changed.size, np.int64)
     np.add.at(totals, place, steps[grouped])
-    before = read_sums(connection, round_id, touched.tolist(), key)
+    before = read_sums(connection, round_id, changed.tolist(), key)
     salt = os.urandom(SALT_BYTES)
     rows = []
-    for group, total, gained in zip(
-        touched.tolist(), totals.tolist(), np.bincount(place).tolist(), strict=True
+    for group, total, n_new in zip(
+        changed.tolist(), totals.tolist(), np.bincount(place).tolist(), strict=True
     ):
-        so_far, reporters = before.get(group, (0, 0))
-        blinded = blind(so_far + total, key=key, salt=salt, group=group)
-        rows.append((group, reporters + gained, blinded))
+        total_before, n_before = before.get(group, (0, 0))
+        blinded = blind(total_before + total, key=key, salt=salt, group=group)
+        rows.append((group, n_before + n_new, blinded))
     columns: Sequence[Any] = [rows] if dialect == "sqlite" else list(zip(*rows, strict=True))
-    values = [_listed(dialect, column) for column in columns]
+    values = [_list_text(dialect, column) for column in columns]
     connection.exec_driver_sql(_WRITE[dialect], (round_id, salt, *values))
 
 
@@ -99,16 +106,35 @@ def _rows(
     connection: Connection, statements: dict[str, str], round_id: int, numbers: list[int]
 ) -> Sequence[Any]:
     dialect = connection.dialect.name
-    values = (round_id, _listed(dialect, numbers))
-    found = connection.exec_driver_sql(statements[dialect], values)
+    values = (round_id, _list_text(dialect, numbers))
+    result = connection.exec_driver_sql(statements[dialect], values)
     if dialect == "sqlite":
-        rows: list[Any] = msgspec.json.decode(found.scalar_one())
+        rows: list[Any] = msgspec.json.decode(result.scalar_one())
         return rows
-    return found.all()
+    return result.all()
 
 
-def _listed(dialect: str, values: Sequence[Any]) -> str:
+def _list_text(dialect: str, values: Sequence[Any]) -> str:
     """Write a list as the dialect reads it: JSON, or an array's text."""
     if dialect == "sqlite":
         return msgspec.json.encode(values).decode()
     return f"{{{','.join(map(str, values))}}}"
+
+
+def blind(total: int, *, key: bytes, salt: bytes, group: int) -> int:
+    """Return the total as it may be stored."""
+    return _signed(total + _mask(key, salt, group))
+
+
+def reveal(blinded: int, *, key: bytes, salt: bytes, group: int) -> int:
+    """Return the total that was blinded."""
+    return _signed(blinded - _mask(key, salt, group))
+
+
+def _mask(key: bytes, salt: bytes, group: int) -> int:
+    digest = blake2b(salt + group.to_bytes(8, "little"), key=key, digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def _signed(value: int) -> int:
+    return (value + 2**63) % 2**64 - 2**63

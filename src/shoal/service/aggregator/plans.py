@@ -1,38 +1,45 @@
-"""Frozen plans in memory: those last used, so that a look-up does not ask the store."""
+"""A plan as it is frozen: one arm and one group number per seat.
+
+It is frozen by its hash before the first report, and is checked by the ``Plan`` type: each group
+has one arm and at least C users, and a seat is in one group at most (threats 4 and 5).
+"""
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
+from dataclasses import dataclass
 
-from shoal.service.aggregator.rounds import FrozenPlan
+import numpy as np
 
-FEWEST = 8  # plans that are kept in any case, and as many more as have together
-MOST_SEATS = 2**24
+from shoal.arrays import BoolArray, IntArray
+from shoal.errors import InvalidInputError
+from shoal.model import Plan
+from shoal.service.campaign import Campaign, plan_hash
+from shoal.service.problems import PLAN_REFUSED, ROSTER_CHANGED, ProblemError
 
-Found = tuple[int, FrozenPlan]  # a round's row, and its plan
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FrozenPlan:
+    """Each seat's arm (-1: not in the round) and group (-1: none), (n_seats,)."""
 
-class Plans:
-    """The plans of the rounds that were last looked at."""
+    arms: IntArray
+    groups: IntArray
 
-    def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, int], Found] = OrderedDict()
-        self._lock = threading.Lock()  # never held while the store is asked
+    @property
+    def hash(self) -> str:
+        """Return the hash by which the plan is frozen."""
+        return plan_hash(self.arms, self.groups)
 
-    def keep(self, name: str, number: int, found: Found) -> None:
-        """Keep a plan, in place of those that were not used for longest."""
-        with self._lock:
-            self._kept[name, number] = found
-            seats = sum(plan.arms.size for _, plan in self._kept.values())
-            while len(self._kept) > FEWEST and seats > MOST_SEATS:
-                _, (_, plan) = self._kept.popitem(last=False)
-                seats -= plan.arms.size
-
-    def find(self, name: str, number: int) -> Found | None:
-        """Return a plan if it is kept."""
-        with self._lock:
-            found = self._kept.get((name, number))
-            if found is not None:
-                self._kept.move_to_end((name, number))
-            return found
+    def check(self, campaign: Campaign, occupied: BoolArray, offered: BoolArray) -> None:
+        """Refuse a plan that breaks anonymity, counts empty seats or plays arms not on offer."""
+        if self.arms.shape != (campaign.seats,) or self.groups.shape != (campaign.seats,):
+            raise ProblemError(PLAN_REFUSED)
+        if not np.array_equal(self.arms >= 0, occupied):
+            raise ProblemError(ROSTER_CHANGED)
+        if (self.groups[~occupied] != -1).any():
+            raise ProblemError(PLAN_REFUSED)
+        try:
+            Plan(np.maximum(self.arms, 0), self.groups, problem=campaign.problem())
+        except InvalidInputError:
+            raise ProblemError(PLAN_REFUSED) from None
+        if not offered[self.arms[occupied]].all():
+            raise ProblemError(PLAN_REFUSED)

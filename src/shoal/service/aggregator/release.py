@@ -1,9 +1,7 @@
-"""One atomic release per round: merge, write the document, forget everything else.
+"""What is released of a round: totals over disjoint sets of at least C reporters.
 
-The document is stored in the transaction that closes the round and served as it is ever after
-(threats 6, 15 and 16). Its totals are over disjoint sets of at least C reporters, so no smaller
-set can be derived from them (threats 1 and 7). Noise, where there is any, is drawn in that
-transaction too, and is part of what is stored.
+So no smaller set can be derived from them (threats 1 and 7). Which groups are merged and which are
+withheld depends on the numbers of reporters alone (``shoal.model.merging``).
 """
 
 from __future__ import annotations
@@ -12,15 +10,12 @@ import logging
 
 import msgspec
 import numpy as np
-from sqlalchemy import Connection, insert, select, update
 
-from shoal.arrays import BoolArray
 from shoal.model.merging import merge_short
-from shoal.service.aggregator.group_sums import Sums, read_sums
+from shoal.service.aggregator.group_sums import Sums
 from shoal.service.aggregator.noise import add_noise, scale_of
-from shoal.service.aggregator.rounds import RELEASED, FrozenPlan, Round, forget
+from shoal.service.aggregator.plans import FrozenPlan
 from shoal.service.campaign import Campaign
-from shoal.service.store import aggregator as store
 
 log = logging.getLogger("shoal.service")
 
@@ -54,101 +49,58 @@ class Document(msgspec.Struct, frozen=True):
     noise: Noise | None = None
 
 
-def release(
-    connection: Connection,
-    round_: Round,
-    plan: FrozenPlan,
-    campaign: Campaign,
-    key: bytes,
-    *,
-    now: int,
+def arm_by_group(plan: FrozenPlan) -> dict[int, int]:
+    """Return the arm of each group, in the order of their numbers."""
+    groups, first = np.unique(plan.groups, return_index=True)
+    return {
+        int(group): int(plan.arms[seat])
+        for group, seat in zip(groups, first, strict=True)
+        if group >= 0
+    }
+
+
+def make_document(
+    name: str, number: int, plan: FrozenPlan, campaign: Campaign, sums: Sums
 ) -> Document:
-    """Close an open round for good. The caller holds its lock."""
-    numbers, first = np.unique(plan.groups, return_index=True)
-    arms = {int(g): int(plan.arms[i]) for g, i in zip(numbers, first, strict=True) if g >= 0}
-    sums: Sums = dict.fromkeys(arms, (0, 0))
-    for group, (total, count) in read_sums(connection, round_.id, arms, key).items():
-        if 0 <= total <= count * campaign.reward_steps:
-            sums[group] = total, count
-        else:  # the store is damaged: what no rewards could give is not released
-            log.error("a sum that no rewards could give is withheld")
-    groups = list(arms)
+    """Merge the sums of a round into a release; noise, if any, is drawn here."""
+    arms, full = arm_by_group(plan), campaign.reward_steps
+    valid = possible(sums, full)
+    counts = {group: valid.get(group, (0, 0)) for group in arms}
     into = merge_short(
-        np.array([sums[group][1] for group in groups], np.int64),
-        np.array([arms[group] for group in groups], np.int64),
+        np.array([reporters for _, reporters in counts.values()], np.int64),
+        np.array(list(arms.values()), np.int64),
         campaign.least,
     )
-    parts: dict[int, list[int]] = {}
-    for group, place in zip(groups, into.tolist(), strict=True):
+    merged: dict[int, list[int]] = {}
+    for group, place in zip(arms, into.tolist(), strict=True):
         if place >= 0:
-            parts.setdefault(place, []).append(group)
-    exact = [sum(sums[group][0] for group in merged) for merged in parts.values()]
+            merged.setdefault(place, []).append(group)
+    exact = [sum(counts[group][0] for group in parts) for parts in merged.values()]
     totals = tuple(
         Total(
-            campaign.arms[arms[merged[0]]],
-            tuple(merged),
-            sum(sums[group][1] for group in merged),
-            total,
+            arm=campaign.arms[arms[parts[0]]],
+            parts=tuple(parts),
+            reporters=sum(counts[group][1] for group in parts),
+            total=total,
         )
-        for merged, total in zip(parts.values(), add_noise(exact, campaign), strict=True)
+        for parts, total in zip(merged.values(), add_noise(exact, campaign), strict=True)
     )
-    full = campaign.reward_steps
     homogeneous, noise = 0, None
     if campaign.noise is None:
-        homogeneous = sum(t.total in (0, t.reporters * full) for t in totals)
+        homogeneous = sum(total.total in (0, total.reporters * full) for total in totals)
     else:  # the exact totals must not show in a count either
         noise = Noise(campaign.noise.epsilon, scale_of(campaign))
-    document = Document(
-        round_.campaign,
-        round_.number,
-        plan.hash,
-        full,
-        totals,
-        int((into < 0).sum()),
-        homogeneous,
-        noise,
-    )
-    reporters = _reporters(connection, round_.id, campaign.seats)
-    told = np.zeros(campaign.seats, bool)
-    for item in totals:
-        told[list(item.parts)] = True
-    counted = reporters & (plan.groups >= 0) & told[plan.groups]
-    connection.execute(
-        insert(store.releases).values(
-            round_id=round_.id,
-            document=msgspec.json.encode(document),
-            reporters=np.packbits(reporters).tobytes(),
-            counted=np.packbits(counted).tobytes(),
-        )
-    )
-    forget(connection, round_.id)
-    table = store.rounds
-    connection.execute(
-        update(table).where(table.c.id == round_.id).values(state=RELEASED, closed_at=now)
-    )
-    return document
+    withheld = int((into < 0).sum())
+    return Document(name, number, plan.hash, full, totals, withheld, homogeneous, noise)
 
 
-def stored(connection: Connection, round_id: int) -> bytes:
-    """Return the document, byte for byte as it was released."""
-    table = store.releases
-    return bytes(
-        connection.execute(
-            select(table.c.document).where(table.c.round_id == round_id)
-        ).scalar_one()
-    )
-
-
-def who(connection: Connection, round_id: int, n_seats: int, *, counted: bool) -> BoolArray:
-    """Return the seats that reported, or those that are part of a released total, (n_seats,)."""
-    table = store.releases
-    column = table.c.counted if counted else table.c.reporters
-    packed = connection.execute(select(column).where(table.c.round_id == round_id)).scalar_one()
-    return np.unpackbits(np.frombuffer(packed, np.uint8), count=n_seats).astype(bool)
-
-
-def _reporters(connection: Connection, round_id: int, n_seats: int) -> BoolArray:
-    table = store.reports
-    mask = np.zeros(n_seats, bool)
-    mask[list(connection.scalars(select(table.c.seat).where(table.c.round_id == round_id)))] = True
-    return mask
+def possible(sums: Sums, reward_steps: int) -> Sums:
+    """Return the sums that rewards can give; any other shows that the store is damaged."""
+    valid = {
+        group: (total, reporters)
+        for group, (total, reporters) in sums.items()
+        if 0 <= total <= reporters * reward_steps
+    }
+    for _ in range(len(sums) - len(valid)):
+        log.error("a sum that no rewards could give is withheld")
+    return valid

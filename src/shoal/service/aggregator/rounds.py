@@ -1,34 +1,39 @@
-"""A round's life: wanted, open with a frozen plan, released; or abandoned, never to be released.
-
-The plan is frozen by its hash before the first report, and is checked by the ``Plan`` type: each
-group has one arm and at least C users, and a seat is in one group at most, because a plan is one
-group number per seat (threats 4 and 5).
-"""
+"""A round's life: wanted, open with a frozen plan, released; or abandoned, never to be released."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 
 import numpy as np
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from shoal.arrays import BoolArray, IntArray
-from shoal.errors import InvalidInputError
-from shoal.model import Plan
-from shoal.service.campaign import Campaign, plan_hash
+from shoal.arrays import BoolArray
+from shoal.service.aggregator import summaries
+from shoal.service.aggregator.arms import offered
+from shoal.service.aggregator.cache import Cache
+from shoal.service.aggregator.campaigns import Directory
+from shoal.service.aggregator.plans import FrozenPlan
+from shoal.service.clock import Clock
+from shoal.service.notifier import Notifier
 from shoal.service.problems import (
     CAMPAIGN_OVER,
+    INVALID,
     PLAN_FROZEN,
-    PLAN_REFUSED,
-    ROSTER_CHANGED,
+    ROUND_ABANDONED,
     ROUND_NOT_OPEN,
     ROUND_ORDER,
     UNKNOWN_ROUND,
     ProblemError,
 )
+from shoal.service.store import Database
 from shoal.service.store import aggregator as store
 
 WANTED, OPEN, RELEASED, ABANDONED = "wanted", "open", "released", "abandoned"
+
+MAX_CACHED_SEATS = 2**24  # of all plans in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,40 +50,166 @@ class Round:
     closed_at: int | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FrozenPlan:
-    """A frozen plan: each seat's arm (-1: no part in the round) and group (-1: none)."""
+_COLUMNS = [store.rounds.c[field.name] for field in fields(Round)]
 
-    arms: IntArray
-    groups: IntArray
 
-    @property
-    def hash(self) -> str:
-        """Return the hash by which the plan is frozen."""
-        return plan_hash(self.arms, self.groups)
+class Rounds:
+    """The rounds of all campaigns; the last ones and the plans last used are kept in memory."""
 
-    def check(self, campaign: Campaign, occupied: BoolArray, offered: BoolArray) -> None:
-        """Refuse a plan that breaks anonymity, counts empty seats or plays arms not on offer."""
-        if self.arms.shape != (campaign.seats,) or self.groups.shape != (campaign.seats,):
-            raise ProblemError(PLAN_REFUSED)
-        if not np.array_equal(self.arms >= 0, occupied):
-            raise ProblemError(ROSTER_CHANGED)
-        if (self.groups[~occupied] != -1).any():
-            raise ProblemError(PLAN_REFUSED)
+    def __init__(
+        self, database: Database, directory: Directory, notifier: Notifier, clock: Clock
+    ) -> None:
+        self._database = database
+        self._directory = directory
+        self._notifier = notifier
+        self._clock = clock
+        self.lock = threading.RLock()  # for changes; a look-up waits for none
+        self._latest: Cache[str, Round | None] = Cache()
+        self._plans: Cache[tuple[str, int], tuple[int, FrozenPlan]] = Cache(
+            size_of=lambda row: row[1].arms.size, max_size=MAX_CACHED_SEATS
+        )
+        self._planned_for: dict[str, tuple[int, BoolArray]] = {}  # round and seats, by campaign
+
+    @contextmanager
+    def change(self, name: str) -> Iterator[Connection]:
+        """Open a transaction that changes a campaign's rounds, and wake whoever waits for that."""
         try:
-            Plan(np.maximum(self.arms, 0), self.groups, problem=campaign.problem())
-        except InvalidInputError:
-            raise ProblemError(PLAN_REFUSED) from None
-        if not offered[self.arms[occupied]].all():
-            raise ProblemError(PLAN_REFUSED)
+            with self.lock, self._latest.write(self._database, name) as connection:
+                yield connection
+        finally:
+            self._notifier.notify()
 
+    def latest(self, name: str) -> Round | None:
+        """Return a campaign's last round, None before the first."""
 
-_COLUMNS = [
-    store.rounds.c[name]
-    for name in (
-        "id", "campaign", "number", "state", "plan_hash", "wanted_at", "opened_at", "closed_at",
-    )
-]  # fmt: skip
+        def load() -> Round | None:
+            self._directory.campaign(name)
+            with self._database.read() as connection:
+                return latest(connection, name)
+
+        return self._latest.get(name, load)
+
+    def next_number(self, name: str) -> int:
+        """Return the number of the round that has not been asked for."""
+        last = self.latest(name)
+        return last.number + 1 if last else 1
+
+    def get(self, name: str, number: int) -> Round:
+        """Return a round, or refuse its number."""
+        self._directory.campaign(name)
+        with self._database.read() as connection:
+            return find(connection, name, number)
+
+    def want(self, name: str, number: int) -> bool:
+        """Ask the learner for the next round; return False where that has been done."""
+        horizon = self._directory.campaign(name).horizon
+        with self.change(name) as connection:
+            last = latest(connection, name)
+            if last is not None and 1 <= number <= last.number:
+                return False
+            if number != (last.number if last else 0) + 1:
+                raise ProblemError(ROUND_ORDER)
+            if last is not None and last.state in (WANTED, OPEN):
+                raise ProblemError(ROUND_ORDER)
+            if horizon is not None and number > horizon:
+                raise ProblemError(CAMPAIGN_OVER)
+            row = {"campaign": name, "number": number, "state": WANTED, "wanted_at": self._clock()}
+            connection.execute(insert(store.rounds).values(row))
+        return True
+
+    def eligible(self, name: str, number: int) -> tuple[BoolArray, BoolArray]:
+        """Return who may play what in a round: seats, (n_seats,), and arms, (n_arms,)."""
+        campaign = self._directory.campaign(name)
+        if self.get(name, number).state == WANTED:
+            occupied = self._directory.roster(name).occupied(campaign.seats)
+            self._planned_for[name] = number, occupied
+        else:
+            occupied = self.plan(name, number)[1].arms >= 0
+        return occupied, offered(self._directory.arms(name), number, campaign.n_arms)
+
+    def freeze(self, name: str, number: int, plan: FrozenPlan) -> bool:
+        """Open a wanted round with the learner's plan; False where it is frozen already."""
+        campaign = self._directory.campaign(name)
+        with self.lock, self._directory.lock:  # nobody joins or leaves before the commit
+            occupied = self._playing(name, number)
+            arms = offered(self._directory.arms(name), number, campaign.n_arms)
+            with self.change(name) as connection:
+                round_ = find(connection, name, number, lock=True)
+                new = round_.plan_hash is None
+                if new:
+                    if round_.state != WANTED:
+                        raise ProblemError(ROUND_NOT_OPEN)
+                    plan.check(campaign, occupied, arms)
+                    _open(connection, round_.id, plan, now=self._clock())
+                elif round_.plan_hash != plan.hash:
+                    raise ProblemError(PLAN_FROZEN)
+        self._planned_for.pop(name, None)
+        self._plans.put((name, number), (round_.id, plan))
+        return new
+
+    def _playing(self, name: str, number: int) -> BoolArray:
+        """Return who plays a wanted round: whoever joins while the learner plans plays the next."""
+        occupied = self._directory.roster(name).occupied(self._directory.campaign(name).seats)
+        planned, seats = self._planned_for.get(name, (0, occupied))
+        return seats if planned == number and not (seats & ~occupied).any() else occupied
+
+    def plan(self, name: str, number: int) -> tuple[int, FrozenPlan]:
+        """Return a round's row and its frozen plan."""
+
+        def load() -> tuple[int, FrozenPlan]:
+            round_ = self.get(name, number)
+            with self._database.read() as connection:
+                plan = load_plan(connection, round_.id)
+            if plan is None:
+                raise ProblemError(ROUND_ABANDONED if round_.state == ABANDONED else ROUND_NOT_OPEN)
+            return round_.id, plan
+
+        return self._plans.get((name, number), load)
+
+    def cached_round(self, name: str, number: int | None) -> int | None:
+        """Return a round's number, by default the last's, if no look-up in it needs the store."""
+        if number is None:
+            last = self._latest.find(name)
+            number = last.number if last else 0
+        cached = self._directory.is_cached(name) and (name, number) in self._plans
+        return number if cached else None
+
+    def fetch(self, name: str, number: int | None) -> int:
+        """Load all that look-ups in a round need, by default the last; return its number."""
+        if number is None:
+            last = self.latest(name)
+            if last is None:
+                raise ProblemError(ROUND_NOT_OPEN)
+            number = last.number
+        self.plan(name, number)
+        self._directory.roster(name)
+        return number
+
+    def keep_estimates(self, name: str, number: int, millionths: bytes) -> None:
+        """Keep what the learner believes of the arms before a round, over those who play it."""
+        _, plan = self.plan(name, number)
+        least = self._directory.campaign(name).least
+        if (plan.arms >= 0).sum() < least:
+            raise ProblemError(INVALID, f"estimates must be of at least {least} users.")
+        with self.lock, self._database.write() as connection:
+            summaries.keep_estimates(connection, name, number, millionths)
+
+    def all_reported(self, round_: Round) -> bool:
+        """Return whether everyone in an open round has reported; for the schedule only."""
+        _, plan = self.plan(round_.campaign, round_.number)
+        table = store.reports
+        query = select(func.count()).select_from(table).where(table.c.round_id == round_.id)
+        with self._database.read() as connection:
+            return connection.scalar(query) == int((plan.arms >= 0).sum())
+
+    def begin_by(self, round_: Round, *, now: int) -> Round | None:
+        """Let a round that began in the future, by a clock that was wrong, begin now."""
+        table = store.rounds
+        with self.change(round_.campaign) as connection:
+            for column in (table.c.wanted_at, table.c.opened_at):
+                late = update(table).where(table.c.id == round_.id, column > now)
+                connection.execute(late.values({column: now}))
+        return self.latest(round_.campaign)
 
 
 def find(connection: Connection, campaign: str, number: int, *, lock: bool = False) -> Round:
@@ -88,15 +219,7 @@ def find(connection: Connection, campaign: str, number: int, *, lock: bool = Fal
     row = connection.execute(query.with_for_update() if lock else query).first()
     if row is None:
         raise ProblemError(UNKNOWN_ROUND)
-    return Round(**row._asdict())
-
-
-def state(connection: Connection, round_id: int) -> str:
-    """Return a round's state and keep others from changing it until the transaction ends."""
-    table = store.rounds
-    query = select(table.c.state).where(table.c.id == round_id)
-    found: str = connection.execute(query.with_for_update()).scalar_one()
-    return found
+    return Round(*row)
 
 
 def latest(connection: Connection, campaign: str) -> Round | None:
@@ -104,95 +227,48 @@ def latest(connection: Connection, campaign: str) -> Round | None:
     table = store.rounds
     query = select(*_COLUMNS).where(table.c.campaign == campaign)
     row = connection.execute(query.order_by(table.c.number.desc()).limit(1)).first()
-    return None if row is None else Round(**row._asdict())
+    return None if row is None else Round(*row)
 
 
-def want(connection: Connection, name: str, campaign: Campaign, number: int, *, now: int) -> bool:
-    """Ask for the next round; return False where it is there already."""
-    last = latest(connection, name)
-    if last is not None and number <= last.number and number >= 1:
-        return False
-    if number != (last.number if last else 0) + 1:
-        raise ProblemError(ROUND_ORDER)
-    if last is not None and last.state in (WANTED, OPEN):
-        raise ProblemError(ROUND_ORDER)
-    if campaign.horizon is not None and number > campaign.horizon:
-        raise ProblemError(CAMPAIGN_OVER)
-    row = {"campaign": name, "number": number, "state": WANTED, "wanted_at": now}
-    connection.execute(insert(store.rounds).values(row))
-    return True
-
-
-def freeze(
-    connection: Connection,
-    round_: Round,
-    plan: FrozenPlan,
-    campaign: Campaign,
-    occupied: BoolArray,
-    offered: BoolArray,
-    *,
-    now: int,
-) -> bool:
-    """Open a wanted round with its plan; return False where the same plan is frozen already."""
-    if round_.plan_hash is not None:
-        if round_.plan_hash != plan.hash:
-            raise ProblemError(PLAN_FROZEN)
-        return False
-    if round_.state != WANTED:
-        raise ProblemError(ROUND_NOT_OPEN)
-    plan.check(campaign, occupied, offered)
+def lock_state(connection: Connection, round_id: int) -> str:
+    """Return a round's state and keep others from changing it until the transaction ends."""
     table = store.rounds
-    connection.execute(
-        update(table)
-        .where(table.c.id == round_.id)
-        .values(
-            state=OPEN,
-            plan_hash=plan.hash,
-            arms=plan.arms.tobytes(),
-            groups=plan.groups.tobytes(),
-            opened_at=now,
-        )
-    )
-    return True
-
-
-def begin_by(connection: Connection, round_id: int, *, now: int) -> None:
-    """Let a round that began in the future, by a clock that was wrong, begin now."""
-    table = store.rounds
-    for column in (table.c.wanted_at, table.c.opened_at):
-        connection.execute(
-            update(table).where(table.c.id == round_id, column > now).values({column: now})
-        )
+    query = select(table.c.state).where(table.c.id == round_id)
+    state: str = connection.execute(query.with_for_update()).scalar_one()
+    return state
 
 
 def load_plan(connection: Connection, round_id: int) -> FrozenPlan | None:
     """Return a round's frozen plan, None if it has none."""
     table = store.rounds
-    row = connection.execute(
-        select(table.c.arms, table.c.groups).where(table.c.id == round_id)
-    ).one()
+    query = select(table.c.arms, table.c.groups).where(table.c.id == round_id)
+    row = connection.execute(query).one()
     if row.arms is None:
         return None
     return FrozenPlan(np.frombuffer(row.arms, np.int32), np.frombuffer(row.groups, np.int32))
 
 
-def abandon(connection: Connection, round_id: int, *, now: int) -> None:
-    """Give a round up: what was gathered is forgotten, nothing is ever released."""
-    forget(connection, round_id)
+def _open(connection: Connection, round_id: int, plan: FrozenPlan, *, now: int) -> None:
     table = store.rounds
-    connection.execute(
-        update(table).where(table.c.id == round_id).values(state=ABANDONED, closed_at=now)
-    )
+    row = {
+        "state": OPEN,
+        "plan_hash": plan.hash,
+        "arms": plan.arms.tobytes(),
+        "groups": plan.groups.tobytes(),
+        "opened_at": now,
+    }
+    connection.execute(update(table).where(table.c.id == round_id).values(row))
 
 
-def forget(connection: Connection, round_id: int) -> None:
+def abandon(connection: Connection, round_id: int, *, now: int) -> None:
+    """Give a round up: delete what was gathered and never release anything."""
+    delete_reports(connection, round_id)
+    table = store.rounds
+    abandoned = update(table).where(table.c.id == round_id)
+    connection.execute(abandoned.values(state=ABANDONED, closed_at=now))
+
+
+def delete_reports(connection: Connection, round_id: int) -> None:
     """Delete who has reported and the blinded sums."""
     for table in (store.reports, store.sums):
         connection.execute(delete(table).where(table.c.round_id == round_id))
-
-
-def n_reports(connection: Connection, round_id: int) -> int:
-    """Return how many users have reported in an open round; never told to anyone."""
-    table = store.reports
-    query = select(func.count()).select_from(table).where(table.c.round_id == round_id)
-    return connection.scalar(query) or 0

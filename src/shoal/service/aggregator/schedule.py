@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 
-from shoal.service.aggregator import rounds
 from shoal.service.aggregator.release import Document
 from shoal.service.aggregator.rounds import OPEN, WANTED, Round
 from shoal.service.aggregator.service import Aggregator
@@ -44,32 +43,28 @@ def _step(aggregator: Aggregator, name: str, campaign: Campaign) -> Document | N
     now, schedule = aggregator.clock(), campaign.schedule
     if schedule is None:
         return None
-    last = _set_right(aggregator, aggregator.latest(name), now)
+    last = aggregator.rounds.latest(name)
+    if last is not None and max(last.wanted_at, last.opened_at or 0) > now:
+        last = aggregator.rounds.begin_by(last, now=now)
     if last is None:
         if sum(aggregator.directory.roster(name).active) >= campaign.least:
-            aggregator.want(name, 1)
+            aggregator.rounds.want(name, 1)
         return None
     if last.state == OPEN:
-        return aggregator.release(name, last.number) if _ends(aggregator, last, schedule) else None
+        return (
+            aggregator.releases.close_round(name, last.number)
+            if _ends(aggregator, last, schedule)
+            else None
+        )
     over = campaign.horizon is not None and last.number >= campaign.horizon
     due = (last.opened_at or last.wanted_at) + schedule.open_every_hours * HOUR
     if last.state != WANTED and not over and now >= due:
-        aggregator.want(name, last.number + 1)
+        aggregator.rounds.want(name, last.number + 1)
     return None
-
-
-def _set_right(aggregator: Aggregator, last: Round | None, now: int) -> Round | None:
-    """Let a round that began in the future, by a clock that was wrong, begin now."""
-    if last is None or max(last.wanted_at, last.opened_at or 0) <= now:
-        return last
-    with aggregator.database.write() as connection:
-        rounds.begin_by(connection, last.id, now=now)
-    aggregator.changed(last.campaign)
-    return aggregator.latest(last.campaign)
 
 
 def _ends(aggregator: Aggregator, open_round: Round, schedule: Schedule) -> bool:
     opened = open_round.opened_at or open_round.wanted_at
     if aggregator.clock() >= opened + schedule.close_after_hours * HOUR:
         return True
-    return schedule.close_when_all_reported and aggregator.all_reported(open_round)
+    return schedule.close_when_all_reported and aggregator.rounds.all_reported(open_round)

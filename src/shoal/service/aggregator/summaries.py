@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, delete, insert
 
+from shoal.service.aggregator.plans import FrozenPlan
 from shoal.service.aggregator.release import Document
-from shoal.service.aggregator.rounds import FrozenPlan
 from shoal.service.store import aggregator as store
 
 COUNTS = ("totals", "merged", "withheld", "homogeneous", "reporters", "total")

@@ -14,11 +14,15 @@ from typing import Literal, get_args
 from sqlalchemy import Connection, delete, insert, select
 
 from shoal.errors import InvalidInputError
+from shoal.service.aggregator.cache import Cache
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
 
 Role = Literal["operator", "app", "analyst", "learner"]
 ROLES: tuple[Role, ...] = get_args(Role)
+
+_SECRET_LENGTH = 43  # characters, for 32 random bytes
+_NO_DIGEST = sha256(b"").digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,117 +34,84 @@ class Holder:
     digest: bytes
 
 
-Known = dict[str, tuple[Role, bytes]]  # by name
-
-_SECRET = 43  # characters, for 32 random bytes
-_NOBODY = sha256(b"").digest()
-
-
-def issue(connection: Connection, name: str, role: Role) -> str:
-    """Make a token, in place of any of the same name; it is shown once and never stored."""
-    token = f"shoal.{name}.{secrets.token_urlsafe(32)}"
-    adopt(connection, name, role, token)
-    return token
-
-
-def adopt(connection: Connection, name: str, role: Role, token: str) -> None:
-    """Store the hash of a token that was made elsewhere, in place of any of the same name."""
-    before, _, secret = token.rpartition(".")
-    if before != f"shoal.{name}" or len(secret) < _SECRET:
-        raise InvalidInputError(f"token must be shoal.{name}. and at least {_SECRET} characters.")
-    revoke(connection, name)
-    row = {"name": name, "role": role, "digest": _digest(secret)}
-    connection.execute(insert(store.tokens).values(row))
-
-
-def revoke(connection: Connection, name: str) -> None:
-    """Forget a token, if there is one."""
-    connection.execute(delete(store.tokens).where(store.tokens.c.name == name))
-
-
-def load(connection: Connection) -> Known:
-    """Read the hashes of all tokens."""
-    rows = connection.execute(select(store.tokens)).all()
-    return {row.name: (row.role, bytes(row.digest)) for row in rows}
-
-
-def role_of(token: str, known: Known) -> Role | None:
-    """Return the role that a token is bound to, None for one that is not known."""
-    name, _, secret = token.removeprefix("shoal.").rpartition(".")
-    role, digest = known.get(name, (None, _NOBODY))
-    same = hmac.compare_digest(_digest(secret), digest)
-    return role if same and role is not None and token.startswith("shoal.") else None
-
-
-def _digest(secret: str) -> bytes:
-    return sha256(secret.encode()).digest()
-
-
 class Access:
-    """The tokens of a store, with their hashes in memory."""
+    """The tokens of a store; a look-up waits for no change."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._lock = threading.Lock()  # for changes; a look-up waits for none
-        self._known: Known | None = None
+        self._lock = threading.Lock()  # for changes
+        self._holders: Cache[None, dict[str, Holder]] = Cache()
 
     def issue(self, name: str, role: Role) -> str:
-        """Make a token, in place of any of the same name, and return it this once."""
-        with self._change() as connection:
-            return issue(connection, name, role)
+        """Make a token, in place of any of the same name; it is returned once, never stored."""
+        token = f"shoal.{name}.{secrets.token_urlsafe(32)}"
+        self.adopt(name, role, token)
+        return token
 
     def adopt(self, name: str, role: Role, token: str) -> None:
-        """Let in a token that was made elsewhere, in place of any of the same name."""
+        """Accept a token that was made elsewhere, in place of any of the same name."""
+        before, _, secret = token.rpartition(".")
+        if before != f"shoal.{name}" or len(secret) < _SECRET_LENGTH:
+            raise InvalidInputError(
+                f"token must be shoal.{name}. and at least {_SECRET_LENGTH} characters."
+            )
         with self._change() as connection:
-            adopt(connection, name, role, token)
+            connection.execute(delete(store.tokens).where(store.tokens.c.name == name))
+            row = {"name": name, "role": role, "digest": _digest(secret)}
+            connection.execute(insert(store.tokens).values(row))
 
     def revoke(self, name: str) -> None:
-        """Forget a token, if there is one."""
+        """Delete a token, if there is one."""
         with self._change() as connection:
-            revoke(connection, name)
+            connection.execute(delete(store.tokens).where(store.tokens.c.name == name))
 
     def clear(self) -> None:
-        """Forget all tokens."""
+        """Delete all tokens."""
         with self._change() as connection:
             connection.execute(delete(store.tokens))
 
     def roles(self) -> dict[str, Role]:
         """Return the role of each token by name."""
-        return {name: role for name, (role, _) in self._load().items()}
+        return {name: holder.role for name, holder in self._by_name().items()}
 
     def role_of(self, token: str) -> Role | None:
-        """Return the role that a token is bound to, None for one that is not known."""
-        return role_of(token, self._load())
+        """Return the role that a token is bound to, None for an unknown token."""
+        holder = self.holder(token)
+        return holder.role if holder else None
 
     def holder(self, token: str) -> Holder | None:
-        """Return what is known of a token, None for one that is not."""
-        known = self._load()
-        role = role_of(token, known)
-        if role is None:
-            return None
-        name, _, _ = token.removeprefix("shoal.").rpartition(".")
-        return Holder(name, role, known[name][1])
+        """Return a token's name, role and hash, None for an unknown token."""
+        name, _, secret = token.removeprefix("shoal.").rpartition(".")
+        holder = self._by_name().get(name)
+        same = hmac.compare_digest(_digest(secret), holder.digest if holder else _NO_DIGEST)
+        return holder if same and token.startswith("shoal.") else None
 
     def still(self, name: str, digest: bytes) -> Role | None:
-        """Return the role of the token of that name, None if it is another by now, or gone."""
-        role, current = self._load().get(name, (None, _NOBODY))
-        return role if hmac.compare_digest(digest, current) else None
+        """Return the role of the token of that name, None if it was replaced or revoked."""
+        holder = self._by_name().get(name)
+        same = hmac.compare_digest(digest, holder.digest if holder else _NO_DIGEST)
+        return holder.role if holder and same else None
 
     @contextmanager
     def _change(self) -> Iterator[Connection]:
         with self._lock:
-            known: Known | None = None  # to be read again, where the commit's fate is not known
-            try:
-                with self._database.write() as connection:
-                    yield connection
-                    after = load(connection)
-                known = after
-            finally:
-                self._known = known
+            with self._holders.write(self._database, None, keep=True) as connection:
+                yield connection
+                holders = _load(connection)
+            self._holders.put(None, holders)
 
-    def _load(self) -> Known:
-        known = self._known
-        if known is None:
-            with self._lock, self._database.read() as connection:
-                known = self._known = load(connection)
-        return known
+    def _by_name(self) -> dict[str, Holder]:
+        def load() -> dict[str, Holder]:
+            with self._database.read() as connection:
+                return _load(connection)
+
+        return self._holders.get(None, load)
+
+
+def _load(connection: Connection) -> dict[str, Holder]:
+    rows = connection.execute(select(store.tokens)).all()
+    return {row.name: Holder(row.name, row.role, bytes(row.digest)) for row in rows}
+
+
+def _digest(secret: str) -> bytes:
+    return sha256(secret.encode()).digest()

@@ -32,8 +32,8 @@ def create_app(
     check_seconds: float = 3600.0,
 ) -> FastAPI:
     """Make the aggregator's application; it closes the aggregator when it stops."""
-    metrics = Metrics(aggregator.shown)
-    aggregator.on_release = metrics.released
+    metrics = Metrics(aggregator.releases.shown)
+    aggregator.releases.on_release = metrics.released
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

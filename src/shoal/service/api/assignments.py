@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from shoal.service.aggregator.rounds import FrozenPlan
+from shoal.service.aggregator.plans import FrozenPlan
 from shoal.service.api.access import Name, Service, User, allow
 from shoal.service.campaign import Frozen
 from shoal.service.problems import NOT_ACCEPTABLE, UNKNOWN_USER, ProblemError
@@ -51,7 +51,7 @@ async def read_assignment(
 ) -> Response:
     """Read one user's arm."""
     number = await fetch(aggregator, name, number)
-    plan = aggregator.plan(name, number)[1]
+    plan = aggregator.rounds.plan(name, number)[1]
     seat = aggregator.directory.roster(name).seats.get(user, -1)
     arm = int(plan.arms[seat]) if seat >= 0 else -1
     if arm < 0:
@@ -77,8 +77,8 @@ def read_assignments(
 ) -> Response | Page:
     """Read a page of assignments as JSON, or all of them as NDJSON or an Arrow stream."""
     wanted = request.headers.get("accept", "*/*")
-    number = aggregator.fetch(name, number)
-    plan = aggregator.plan(name, number)[1]
+    number = aggregator.rounds.fetch(name, number)
+    plan = aggregator.rounds.plan(name, number)[1]
     arms, users = aggregator.directory.campaign(name).arms, aggregator.directory.roster(name).users
     if ARROW in wanted:
         return _arrow(number, plan, arms, users)
@@ -94,8 +94,10 @@ def read_assignments(
 
 async def fetch(aggregator: Service, name: str, number: int | None) -> int:
     """Have a round at hand without holding up other requests; return its number."""
-    known = aggregator.cached_round(name, number)
-    return await run_in_threadpool(aggregator.fetch, name, number) if known is None else known
+    known = aggregator.rounds.cached_round(name, number)
+    return (
+        await run_in_threadpool(aggregator.rounds.fetch, name, number) if known is None else known
+    )
 
 
 def _arrow(number: int, plan: FrozenPlan, arms: list[str], users: list[str]) -> Response:

@@ -124,7 +124,7 @@ def retire_arm(name: Name, arm: ArmName, aggregator: Service) -> None:
 
 
 def _state(aggregator: Service, name: str) -> CampaignState:
-    campaign, last = aggregator.directory.campaign(name), aggregator.latest(name)
+    campaign, last = aggregator.directory.campaign(name), aggregator.rounds.latest(name)
     return CampaignState(
         name=name,
         definition=campaign,

@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints
 from starlette.concurrency import run_in_threadpool
 
 from shoal.service.aggregator.epochs import LearnerProgress
-from shoal.service.aggregator.rounds import FrozenPlan
+from shoal.service.aggregator.plans import FrozenPlan
 from shoal.service.api.access import Name, Number, Service, TokenFirst, allow
 from shoal.service.campaign import NAME, Frozen
 from shoal.service.problems import INVALID, PLAN_REFUSED, ProblemError
@@ -74,7 +74,7 @@ async def sync(known: Sync, aggregator: Service) -> Works:
     ends = time.monotonic() + known.wait
     while True:
         version = aggregator.notifier.version
-        work = await run_in_threadpool(aggregator.sync_learner, progress)
+        work = await run_in_threadpool(aggregator.epochs.sync_learner, progress)
         left = ends - time.monotonic()
         if work or left <= 0 or aggregator.notifier.closed:
             break
@@ -100,7 +100,7 @@ _ANSWER: dict[int | str, dict[str, Any]] = {
 )
 def read_eligible(name: Name, number: Number, aggregator: Service) -> Response:
     """Read who may play what: a bit per seat, then, from a new byte on, a bit per arm."""
-    occupied, offered = aggregator.eligible(name, number)
+    occupied, offered = aggregator.rounds.eligible(name, number)
     body = np.packbits(occupied).tobytes() + np.packbits(offered).tobytes()
     return Response(body, media_type=BYTES)
 
@@ -112,7 +112,7 @@ async def freeze_plan(name: Name, number: Number, request: Request, aggregator: 
     if len(columns) % 8:
         raise ProblemError(PLAN_REFUSED)
     arms, groups = np.frombuffer(columns, "<i4").reshape(2, -1)
-    await run_in_threadpool(aggregator.freeze, name, number, FrozenPlan(arms, groups))
+    await run_in_threadpool(aggregator.rounds.freeze, name, number, FrozenPlan(arms, groups))
 
 
 @router.put("/campaigns/{name}/rounds/{number}/estimates", status_code=204)
@@ -123,11 +123,11 @@ def keep_estimates(name: Name, number: Number, estimates: Estimates, aggregator:
         raise ProblemError(INVALID, "means and half_widths must have one number for each arm")
     pairs = (estimates.means, estimates.half_widths)
     millionths = [[-1 if x is None else round(1e6 * x) for x in row] for row in pairs]
-    aggregator.keep_estimates(name, number, np.array(millionths, "<i4").tobytes())
+    aggregator.rounds.keep_estimates(name, number, np.array(millionths, "<i4").tobytes())
 
 
 @router.get("/campaigns/{name}/rounds/{number}/counted", response_class=Response, responses=_ANSWER)
 def read_counted(name: Name, number: Number, aggregator: Service) -> Response:
     """Read which seats are part of a released total: a bit per seat."""
-    mask = aggregator.counted(name, number)
+    mask = aggregator.releases.counted(name, number)
     return Response(np.packbits(mask).tobytes(), media_type=BYTES)

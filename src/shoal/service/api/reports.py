@@ -41,7 +41,7 @@ class Quick(APIRoute):
                 kind == "Bearer"
                 and aggregator.access.role_of(token) == "app"
                 and _NUMBER.fullmatch(number)
-                and aggregator.cached_round(name, int(number))
+                and aggregator.rounds.cached_round(name, int(number))
             ):
                 return await _count(request, aggregator, name, int(number))
             return await careful(request)
@@ -156,7 +156,7 @@ async def _count(request: Request, aggregator: Aggregator, name: str, number: in
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise ProblemError(MALFORMED) from None
     reports = [(report.user, report.reward) for report in batch.reports]
-    refused = await asyncio.wrap_future(aggregator.report(name, number, reports))
+    refused = await asyncio.wrap_future(aggregator.reports.submit(name, number, reports))
     if refused:
         metrics: Metrics = request.app.state.metrics
         metrics.refused(name, (kind.name for _, kind in refused))

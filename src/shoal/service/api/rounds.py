@@ -43,11 +43,11 @@ async def open_round(
     name: Name, number: Number, aggregator: Service, response: Response, wait: Wait = 10.0
 ) -> RoundState:
     """Open the next round: 201 when open, 202 while the learner plans, 200 if it was there."""
-    new = await run_in_threadpool(aggregator.want, name, number)
+    new = await run_in_threadpool(aggregator.rounds.want, name, number)
     ends = time.monotonic() + wait
     while True:
         version = aggregator.notifier.version
-        found = await run_in_threadpool(aggregator.round, name, number)
+        found = await run_in_threadpool(aggregator.rounds.get, name, number)
         left = ends - time.monotonic()
         if found.state != WANTED or left <= 0 or aggregator.notifier.closed:
             break
@@ -62,14 +62,14 @@ async def open_round(
 @router.get("", dependencies=[allow("operator", "app", "analyst", "learner")])
 def read_round(name: Name, number: Number, aggregator: Service) -> RoundState:
     """Read a round's state."""
-    return _state(aggregator.round(name, number))
+    return _state(aggregator.rounds.get(name, number))
 
 
 @router.post("/close", dependencies=[allow("operator")])
 def close_round(name: Name, number: Number, aggregator: Service) -> RoundState:
     """Close and release a round in one act; a repeat changes nothing."""
-    aggregator.release(name, number)
-    return _state(aggregator.round(name, number))
+    aggregator.releases.close_round(name, number)
+    return _state(aggregator.rounds.get(name, number))
 
 
 @router.get(
@@ -84,7 +84,7 @@ def read_release(
     role: Annotated[Role, allow("analyst", "learner")],
 ) -> Response:
     """Read what was released, byte for byte the same for ever."""
-    document = aggregator.released(name, number, to_learner=role == "learner")
+    document = aggregator.releases.read(name, number, to_learner=role == "learner")
     return Response(document, media_type="application/json")
 
 

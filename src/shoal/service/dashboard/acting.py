@@ -59,7 +59,7 @@ def open_round(
             button="Open it all the same", back=f"/campaigns/{name}/users",
             fields={"number": str(number)},
         )  # fmt: skip
-    aggregator.want(name, number)
+    aggregator.rounds.want(name, number)
     return go(f"/campaigns/{name}?done=opened")
 
 
@@ -77,7 +77,7 @@ def close_round(
             "ever, and groups that are still short of reporters are merged or withheld.",
             button="Close and release", back=address, fields={"number": str(number)},
         )  # fmt: skip
-    aggregator.release(name, number)
+    aggregator.releases.close_round(name, number)
     return go(f"{address}?done=closed")
 
 

@@ -55,7 +55,7 @@ def run_due(aggregator: Aggregator, *, again: bool = True) -> None:
     for name in aggregator.directory.names():
         if name in ran and not again:
             continue
-        last = aggregator.latest(name)
+        last = aggregator.rounds.latest(name)
         # A round is asked for after the one before has ended.
         ended = (last.closed_at or (last.number > 1 and last.wanted_at)) if last else None
         if ended and ended >= ran.get(name, 0):

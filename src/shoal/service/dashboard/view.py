@@ -115,14 +115,14 @@ def read(aggregator: Aggregator, name: str, *, after: int = 0, width: int = 0) -
 
 def released(aggregator: Aggregator, name: str) -> tuple[bool, Series]:
     """Return what people may see of a campaign, and whether that is all there is."""
-    campaign, shown = aggregator.directory.campaign(name), aggregator.shown(name)
+    campaign, shown = aggregator.directory.campaign(name), aggregator.releases.shown(name)
     with aggregator.database.read() as connection:
         found = series.read(connection, name, campaign, shown=shown or 0)
-    return shown is not None or aggregator.latest(name) is None, found
+    return shown is not None or aggregator.rounds.latest(name) is None, found
 
 
 def _now(aggregator: Aggregator, name: str) -> RoundNow:
-    last = aggregator.latest(name)
+    last = aggregator.rounds.latest(name)
     if last is None:
         return RoundNow(number=0, state="new", since=None)
     since = last.closed_at or last.opened_at or last.wanted_at

@@ -119,7 +119,7 @@ def show_anonymity(
 
 
 def _row(aggregator: Aggregator, name: str) -> Row:
-    campaign, last = aggregator.directory.campaign(name), aggregator.latest(name)
+    campaign, last = aggregator.directory.campaign(name), aggregator.rounds.latest(name)
     return Row(
         name,
         sum(aggregator.directory.roster(name).active),
@@ -132,5 +132,5 @@ def _row(aggregator: Aggregator, name: str) -> Row:
 
 def _over(aggregator: Aggregator, name: str) -> bool:
     """Return whether all rounds have been played."""
-    campaign, last = aggregator.directory.campaign(name), aggregator.latest(name)
+    campaign, last = aggregator.directory.campaign(name), aggregator.rounds.latest(name)
     return last is not None and campaign.horizon is not None and last.number >= campaign.horizon

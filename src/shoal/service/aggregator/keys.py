@@ -1,0 +1,195 @@
+"""The keys that blind sums at rest: one of the store, and one of each open round.
+
+The store's key lies in a file, never in the database. Another key would turn sums into nonsense.
+So the store remembers the key's fingerprint, and an aggregator whose store has sums starts with
+their key or not at all.
+
+A database's log keeps what was written for a while, and its backups for ever: every sum of a
+round as it grew, blinded. Were they blinded with one key, whoever has that key and the log could
+take the difference of two sums, an individual reward, long after the release (threat 19). So a
+round has a secret of its own, 32 random bytes in a small file made at its first report; its key
+is derived from the secret and the store's key. The file is removed when the round is released or
+abandoned. Its name includes the round's plan, so that the rounds of another store are safe.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Sequence
+from hashlib import blake2b
+from pathlib import Path
+
+from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from shoal.errors import ShoalError
+from shoal.service.aggregator import rounds
+from shoal.service.aggregator.cache import Cache
+from shoal.service.store import Database
+from shoal.service.store import aggregator as store
+
+KEY_BYTES = 32
+
+_PLANS = select(store.rounds.c.id, store.rounds.c.plan_hash)
+_WITH_SUMS = _PLANS.where(
+    store.rounds.c.state == rounds.OPEN, store.rounds.c.id.in_(select(store.sums.c.round_id))
+)
+_SECRET_NAME = re.compile(r"([0-9]+)-[0-9a-f]{16}")
+
+log = logging.getLogger("shoal.service")
+
+
+def claim_key(
+    database: Database, path: Path, *, now: int, abandon_open_rounds: bool = False
+) -> bytes:
+    """Return the key of a store; a store without sums takes any key, or a new one.
+
+    ``abandon_open_rounds`` is for a key that is lost: the rounds that it has blinded are abandoned.
+    """
+    with database.write() as connection:
+        open_rounds = connection.scalars(_WITH_SUMS).all()
+        key = read_key(path)
+        if open_rounds and not fits(connection, key):
+            if not abandon_open_rounds:
+                raise _key_is_lost(
+                    f"key_file must hold the key of this store, which has an open round; {path} "
+                    f"{'is missing' if key is None else 'holds another'}."
+                )
+            _abandon(connection, open_rounds, now=now)
+        key = key or make_key(path)
+        connection.execute(delete(store.keys))
+        connection.execute(insert(store.keys).values(fingerprint=fingerprint(key)))
+    return key
+
+
+def check_secrets(
+    database: Database, folder: Path, *, now: int, abandon_open_rounds: bool = False
+) -> None:
+    """Refuse to start where an open round has sums and no secret, or abandon the round."""
+    with database.write() as connection:
+        plans = connection.execute(_WITH_SUMS).all()
+        lost = [row.id for row in plans if not (folder / _secret_name(*row)).is_file()]
+        if lost and not abandon_open_rounds:
+            raise _key_is_lost(
+                f"{folder} must hold the secret of every open round; one is missing, as after a "
+                "restore."
+            )
+        _abandon(connection, lost, now=now)
+
+
+def _key_is_lost(message: str) -> ShoalError:
+    return ShoalError(
+        f"{message} Put it back, or give the open rounds up with --abandon-open-rounds."
+    )
+
+
+def _abandon(connection: Connection, round_ids: Sequence[int], *, now: int) -> None:
+    for round_id in round_ids:
+        rounds.abandon(connection, round_id, now=now)
+
+
+def fits(connection: Connection, key: bytes | None) -> bool:
+    """Return whether a key is the store's; any is where the store remembers none."""
+    known = connection.scalar(select(store.keys.c.fingerprint))
+    return key is not None and known in (None, fingerprint(key))
+
+
+def fingerprint(key: bytes) -> bytes:
+    """Return a hash that identifies a key and reveals nothing else of it."""
+    return blake2b(b"shoal key", key=key, digest_size=16).digest()
+
+
+def read_key(path: Path) -> bytes | None:
+    """Read a key, None where there is no file."""
+    try:
+        key = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    if len(key) != KEY_BYTES:
+        raise ShoalError(f"key_file must hold {KEY_BYTES} bytes; {path} does not.")
+    return key
+
+
+def make_key(path: Path) -> bytes:
+    """Make a key that its owner alone can read; it is on the disk, whole, when this returns."""
+    if not path.parent.is_dir():
+        path.parent.mkdir(mode=0o700, parents=True)
+        _sync_folder(path.parent.parent)
+    part = path.with_name(f".{path.name}.part")
+    part.unlink(missing_ok=True)  # left by a process that was killed
+    key = os.urandom(KEY_BYTES)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(key)
+        file.flush()
+        os.fsync(file.fileno())
+    os.link(part, path)  # never over another key
+    part.unlink()
+    _sync_folder(path.parent)
+    return key
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class RoundKeys:
+    """The keys of all open rounds.
+
+    Parameters
+    ----------
+    key
+        The store's key.
+    folder
+        The folder of the secrets; without one, every round has the store's key.
+    """
+
+    def __init__(self, key: bytes, folder: Path | None) -> None:
+        self._key = key
+        self._folder = folder
+        self._keys: Cache[int, bytes] = Cache()
+
+    def get(self, connection: Connection, round_id: int) -> bytes:
+        """Return an open round's key; the caller holds the round's lock."""
+        folder = self._folder
+        if folder is None:
+            return self._key
+
+        def derive() -> bytes:
+            row = connection.execute(_PLANS.where(store.rounds.c.id == round_id)).one()
+            file = folder / _secret_name(*row)
+            secret = read_key(file) or make_key(file)
+            return blake2b(secret, key=self._key, digest_size=KEY_BYTES).digest()
+
+        return self._keys.get(round_id, derive)
+
+    def delete_ended(self, database: Database) -> None:
+        """Delete the secret of every round that has ended; a failure is made up for next time."""
+        try:
+            if self._folder is not None and self._folder.is_dir():
+                self._delete_ended(database, self._folder)
+        except (OSError, SQLAlchemyError) as error:
+            log.error("a round's secret can't be removed: %s", type(error).__name__)
+
+    def _delete_ended(self, database: Database, folder: Path) -> None:
+        files: dict[str, list[Path]] = {}
+        for file in folder.iterdir():  # secrets, and parts left by a process that was killed
+            name = file.name.removeprefix(".").removesuffix(".part")
+            files.setdefault(name, []).append(file)
+        round_ids = [int(match[1]) for match in map(_SECRET_NAME.fullmatch, files) if match]
+        ended = store.rounds.c.state.in_((rounds.RELEASED, rounds.ABANDONED))
+        with database.read() as connection:
+            query = _PLANS.where(store.rounds.c.id.in_(round_ids), ended)
+            for row in connection.execute(query):
+                self._keys.drop(row.id)
+                for file in files.get(_secret_name(*row), []):
+                    file.unlink(missing_ok=True)
+
+
+def _secret_name(round_id: int, plan_hash: str | None) -> str:
+    return f"{round_id}-{(plan_hash or '')[:16]}"
