@@ -26,19 +26,31 @@ MIN_VALUES = 8  # that are kept whatever their size
 
 
 class Cache(Generic[Key, Value]):
-    """Values by key; without ``size_of``, all of them.
+    """Values by key.
 
     Parameters
     ----------
+    load
+        Reads the value of a key from the store.
     size_of
-        The size of a value. Those not used for longest are dropped while all exceed ``max_size``.
+        The size of a value. Those not used for longest are dropped while all exceed ``max_size``,
+        if that is not 0.
     """
 
-    def __init__(self, *, size_of: Callable[[Value], int] | None = None, max_size: int = 0) -> None:
+    def __init__(
+        self,
+        database: Database,
+        load: Callable[[Connection, Key], Value],
+        *,
+        size_of: Callable[[Value], int] = lambda value: 0,
+        max_size: int = 0,
+    ) -> None:
+        self._database = database
+        self._load = load
         self._size_of = size_of
         self._max_size = max_size
         self._values: OrderedDict[Key, Value] = OrderedDict()
-        self._version = 0  # grows with every drop
+        self._version = 0  # grows with every change
         self._lock = threading.Lock()  # held for a moment only
         self._loading = threading.Lock()  # one load at a time: a large value is not read twice
 
@@ -48,30 +60,29 @@ class Cache(Generic[Key, Value]):
     def find(self, key: Key) -> Value | None:
         """Return a value, None where it is not in memory."""
         with self._lock:
-            if key not in self._values:
-                return None
-            self._values.move_to_end(key)
-            return self._values[key]
-
-    def get(self, key: Key, load: Callable[[], Value]) -> Value:
-        """Return a value, from ``load`` where it is not in memory."""
-        with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
-                return self._values[key]
+            return self._values.get(key)
+
+    def get(self, key: Key) -> Value:
+        """Return a value, from the store where it is not in memory."""
+        value = self.find(key)
+        if value is not None:
+            return value
         with self._loading:
             with self._lock:
                 if key in self._values:
                     return self._values[key]
                 version = self._version
-            value = load()
+            with self._database.read() as connection:
+                value = self._load(connection, key)
             with self._lock:
                 if self._version == version:
                     self._keep(key, value)
         return value
 
     @contextmanager
-    def write(self, database: Database, key: Key, *, keep: bool = False) -> Iterator[Connection]:
+    def write(self, key: Key, *, keep: bool = False) -> Iterator[Connection]:
         """Open a transaction that changes a value in the store, and drop the value when it ends.
 
         With ``keep``, it is dropped after a failure only: after a commit, the caller puts the new
@@ -79,7 +90,7 @@ class Cache(Generic[Key, Value]):
         """
         committed = False
         try:
-            with database.write() as connection:
+            with self._database.write() as connection:
                 yield connection
             committed = True
         finally:
@@ -93,14 +104,15 @@ class Cache(Generic[Key, Value]):
             self._keep(key, value)
 
     def drop(self, key: Key) -> None:
-        """Forget a value that the store may no longer hold."""
+        """Forget a value that may differ from what is stored."""
         with self._lock:
             self._version += 1
             self._values.pop(key, None)
 
     def _keep(self, key: Key, value: Value) -> None:
         self._values[key] = value
-        if self._size_of is not None:
-            size = sum(map(self._size_of, self._values.values()))
-            while len(self._values) > MIN_VALUES and size > self._max_size:
-                size -= self._size_of(self._values.popitem(last=False)[1])
+        if not self._max_size:
+            return
+        size = sum(map(self._size_of, self._values.values()))
+        while len(self._values) > MIN_VALUES and size > self._max_size:
+            size -= self._size_of(self._values.popitem(last=False)[1])

@@ -86,8 +86,8 @@ class Directory:
         self.floor = floor
         self._clock = clock
         self.lock = threading.RLock()  # for changes; a look-up waits for none
-        self._campaigns: Cache[str, tuple[Campaign, list[Arm]]] = Cache()
-        self._rosters: Cache[str, Roster] = Cache()
+        self._campaigns: Cache[str, tuple[Campaign, list[Arm]]] = Cache(database, load)
+        self._rosters: Cache[str, Roster] = Cache(database, _load_roster)
 
     def create(self, name: str, campaign: Campaign) -> bool:
         """Store a campaign for good; return False where the same one is there already."""
@@ -112,22 +112,15 @@ class Directory:
 
     def campaign(self, name: str) -> Campaign:
         """Return a campaign with all arms that it has ever had, or refuse the name."""
-        return self._load(name)[0]
+        return self._campaigns.get(name)[0]
 
     def arms(self, name: str) -> list[Arm]:
         """Return all arms that a campaign has ever had, by slot."""
-        return self._load(name)[1]
-
-    def _load(self, name: str) -> tuple[Campaign, list[Arm]]:
-        def load_now() -> tuple[Campaign, list[Arm]]:
-            with self._database.read() as connection:
-                return load(connection, name)
-
-        return self._campaigns.get(name, load_now)
+        return self._campaigns.get(name)[1]
 
     def add_arm(self, name: str, arm: str, *, number: int) -> bool:
         """Offer a new arm from round ``number`` on; return False where it is offered already."""
-        with self.lock, self._campaigns.write(self._database, name) as connection:
+        with self.lock, self._campaigns.write(name) as connection:
             campaign, known = load(connection, name)
             new = arms.check_new(campaign, known, arm)
             if new:
@@ -136,21 +129,20 @@ class Directory:
 
     def retire_arm(self, name: str, arm: str, *, number: int) -> bool:
         """Play an arm no more from round ``number`` on; False where it is retired already."""
-        with self.lock, self._campaigns.write(self._database, name) as connection:
+        with self.lock, self._campaigns.write(name) as connection:
             retirable = arms.check_retirable(*load(connection, name), arm)
             if retirable:
                 arms.retire(connection, name, arm, until=number)
         return retirable
 
     def roster(self, name: str) -> Roster:
-        """Return the users and their seats."""
+        """Return the users and their seats, or refuse the name."""
+        return self._rosters.get(name)
 
-        def load_now() -> Roster:
-            self.campaign(name)
-            with self._database.read() as connection:
-                return _load_roster(connection, name)
-
-        return self._rosters.get(name, load_now)
+    def fetch(self, name: str) -> None:
+        """Load a campaign and its roster."""
+        self._campaigns.get(name)
+        self._rosters.get(name)
 
     def is_cached(self, name: str) -> bool:
         """Return whether a campaign and its roster are in memory."""
@@ -182,7 +174,7 @@ class Directory:
                 raise ProblemError(CAMPAIGN_FULL)
             returning = roster.select(join, active=False)
             leaving = roster.select(leave, active=True)
-            with self._rosters.write(self._database, name, keep=True) as connection:
+            with self._rosters.write(name, keep=True) as connection:
                 _set_active(connection, name, leaving, active=False)
                 _insert_users(connection, name, new, first=len(roster.users))
                 _set_active(connection, name, returning, active=True)
@@ -203,14 +195,20 @@ def names(connection: Connection) -> list[str]:
 
 def load(connection: Connection, name: str) -> tuple[Campaign, list[Arm]]:
     """Return a campaign and all arms that it has ever had, by slot, or refuse the name."""
-    definition = _definition(connection, name)
-    if definition is None:
-        raise ProblemError(UNKNOWN_CAMPAIGN)
+    definition = require(connection, name)
     table = store.arms
     query = select(table.c.name, table.c.since, table.c.until).where(table.c.campaign == name)
     known = [Arm(*row) for row in connection.execute(query.order_by(table.c.slot))]
     changed = {"arms": [arm.name for arm in known]}
     return Campaign.model_validate_json(definition).model_copy(update=changed), known
+
+
+def require(connection: Connection, name: str) -> str:
+    """Return a campaign's stored definition, or refuse the name."""
+    definition = _definition(connection, name)
+    if definition is None:
+        raise ProblemError(UNKNOWN_CAMPAIGN)
+    return definition
 
 
 def _definition(connection: Connection, name: str) -> str | None:
@@ -219,6 +217,7 @@ def _definition(connection: Connection, name: str) -> str | None:
 
 
 def _load_roster(connection: Connection, name: str) -> Roster:
+    require(connection, name)
     table = store.seats
     query = select(table.c.user_id, table.c.active).where(table.c.campaign == name)
     rows = connection.execute(query.order_by(table.c.seat)).all()

@@ -21,7 +21,6 @@ from shoal.service.aggregator.campaigns import Directory
 from shoal.service.aggregator.keys import RoundKeys
 from shoal.service.aggregator.rounds import ABANDONED, OPEN, RELEASED, WANTED, Round, Rounds
 from shoal.service.clock import Clock
-from shoal.service.store import Database
 from shoal.service.store import aggregator as store
 
 
@@ -34,23 +33,15 @@ class LearnerProgress:
     reading: int = field(default=0, kw_only=True)
 
 
+@dataclass(eq=False)
 class Epochs:
     """What the learner has said of its progress since this process started."""
 
-    def __init__(
-        self,
-        database: Database,
-        directory: Directory,
-        rounds: Rounds,
-        keys: RoundKeys,
-        clock: Clock,
-    ) -> None:
-        self._database = database
-        self._directory = directory
-        self._rounds = rounds
-        self._keys = keys
-        self._clock = clock
-        self._progress: dict[str, LearnerProgress] = {}
+    _directory: Directory
+    _rounds: Rounds
+    _keys: RoundKeys
+    _clock: Clock
+    _progress: dict[str, LearnerProgress] = field(default_factory=dict, init=False)
 
     def progress(self, name: str) -> LearnerProgress | None:
         """Return how far the learner is in a campaign, None before it has said so."""
@@ -80,7 +71,7 @@ class Epochs:
             abandoned = catch_up(connection, name, progress, now=self._clock())
         self._progress[name] = progress
         if abandoned:
-            self._keys.delete_ended(self._database)
+            self._keys.delete_ended()
 
 
 def catch_up(connection: Connection, campaign: str, progress: LearnerProgress, *, now: int) -> bool:

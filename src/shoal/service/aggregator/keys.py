@@ -149,41 +149,40 @@ class RoundKeys:
         The folder of the secrets; without one, every round has the store's key.
     """
 
-    def __init__(self, key: bytes, folder: Path | None) -> None:
+    def __init__(self, database: Database, key: bytes, folder: Path | None) -> None:
+        self._database = database
         self._key = key
         self._folder = folder
-        self._keys: Cache[int, bytes] = Cache()
+        self._keys: Cache[int, bytes] = Cache(database, self._derive)
 
-    def get(self, connection: Connection, round_id: int) -> bytes:
+    def get(self, round_id: int) -> bytes:
         """Return an open round's key; the caller holds the round's lock."""
-        folder = self._folder
-        if folder is None:
+        return self._keys.get(round_id)
+
+    def _derive(self, connection: Connection, round_id: int) -> bytes:
+        if self._folder is None:
             return self._key
+        row = connection.execute(_PLANS.where(store.rounds.c.id == round_id)).one()
+        file = self._folder / _secret_name(*row)
+        secret = read_key(file) or make_key(file)
+        return blake2b(secret, key=self._key, digest_size=KEY_BYTES).digest()
 
-        def derive() -> bytes:
-            row = connection.execute(_PLANS.where(store.rounds.c.id == round_id)).one()
-            file = folder / _secret_name(*row)
-            secret = read_key(file) or make_key(file)
-            return blake2b(secret, key=self._key, digest_size=KEY_BYTES).digest()
-
-        return self._keys.get(round_id, derive)
-
-    def delete_ended(self, database: Database) -> None:
+    def delete_ended(self) -> None:
         """Delete the secret of every round that has ended; a failure is made up for next time."""
         try:
             if self._folder is not None and self._folder.is_dir():
-                self._delete_ended(database, self._folder)
+                self._delete_ended(self._folder)
         except (OSError, SQLAlchemyError) as error:
             log.error("a round's secret can't be removed: %s", type(error).__name__)
 
-    def _delete_ended(self, database: Database, folder: Path) -> None:
+    def _delete_ended(self, folder: Path) -> None:
         files: dict[str, list[Path]] = {}
         for file in folder.iterdir():  # secrets, and parts left by a process that was killed
             name = file.name.removeprefix(".").removesuffix(".part")
             files.setdefault(name, []).append(file)
         round_ids = [int(match[1]) for match in map(_SECRET_NAME.fullmatch, files) if match]
         ended = store.rounds.c.state.in_((rounds.RELEASED, rounds.ABANDONED))
-        with database.read() as connection:
+        with self._database.read() as connection:
             query = _PLANS.where(store.rounds.c.id.in_(round_ids), ended)
             for row in connection.execute(query):
                 self._keys.drop(row.id)

@@ -7,6 +7,7 @@ The document is stored in the transaction that closes the round and served as it
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -34,25 +35,17 @@ from shoal.service.store import Database
 from shoal.service.store import aggregator as store
 
 
+@dataclass(eq=False)
 class Releases:
     """Closes rounds and reads what was released; ``on_release`` is called with each document."""
 
-    def __init__(
-        self,
-        database: Database,
-        directory: Directory,
-        rounds: Rounds,
-        epochs: Epochs,
-        keys: RoundKeys,
-        clock: Clock,
-    ) -> None:
-        self._database = database
-        self._directory = directory
-        self._rounds = rounds
-        self._epochs = epochs
-        self._keys = keys
-        self._clock = clock
-        self.on_release: Callable[[Document], None] = lambda document: None
+    _database: Database
+    _directory: Directory
+    _rounds: Rounds
+    _epochs: Epochs
+    _keys: RoundKeys
+    _clock: Clock
+    on_release: Callable[[Document], None] = lambda document: None
 
     def close_round(self, name: str, number: int) -> Document | None:
         """Close a round and store its release; None where that has been done."""
@@ -60,7 +53,7 @@ class Releases:
         with self._rounds.change(name) as connection:
             round_ = self._releasable(connection, name, number)
             document = None if round_ is None else self._release(connection, round_, campaign)
-        self._keys.delete_ended(self._database)
+        self._keys.delete_ended()
         if document is not None:
             self.on_release(document)
         return document
@@ -82,7 +75,7 @@ class Releases:
     def _release(self, connection: Connection, round_: Round, campaign: Campaign) -> Document:
         plan = rounds.load_plan(connection, round_.id)
         assert plan is not None
-        key = self._keys.get(connection, round_.id)
+        key = self._keys.get(round_.id)
         sums = read_sums(connection, round_.id, arm_by_group(plan), key)
         document = make_document(round_.campaign, round_.number, plan, campaign, sums)
         _store(connection, round_.id, document, plan)

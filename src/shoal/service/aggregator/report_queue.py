@@ -11,7 +11,6 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from operator import itemgetter
 
 import numpy as np
 from sqlalchemy import Connection
@@ -29,18 +28,33 @@ from shoal.service.store import Database
 MAX_BATCHES = 64  # in one transaction
 
 Refused = list[tuple[int, Kind]]  # position in the batch, and why
-_index = itemgetter(0)
 
 
 @dataclass(eq=False, repr=False, slots=True)
 class Batch:
-    """Valid reports for one round; the future gets the seats whose reports come too late."""
+    """Valid reports for one round, and what to answer once they are durable."""
 
     round_id: int
-    groups: IntArray
-    seats: LongArray
-    steps: LongArray
-    late: Future[LongArray] = field(default_factory=Future)
+    groups: IntArray  # (n_seats,)
+    seats: LongArray  # (n_valid,)
+    steps: LongArray  # (n_valid,)
+    positions: LongArray  # (n_valid,), in the request
+    refused: Refused
+    answer: Future[Refused] = field(default_factory=Future)
+
+    def finish(self, late: BoolArray) -> None:
+        """Answer, with the reports of ``late`` seats, (n_seats,), refused too."""
+        positions = self.positions[late[self.seats]].tolist()
+        if positions:
+            self.refused.extend((position, LATE) for position in positions)
+            self.refused.sort(key=lambda refusal: refusal[0])
+        if self.answer.set_running_or_notify_cancel():
+            self.answer.set_result(self.refused)
+
+    def fail(self, error: Exception) -> None:
+        """Answer with an error; the sender may repeat."""
+        if self.answer.set_running_or_notify_cancel():
+            self.answer.set_exception(error)
 
 
 class ReportQueue:
@@ -69,29 +83,12 @@ class ReportQueue:
         playing = (seats >= 0) & (plan.arms[seats] >= 0)
         valid = np.flatnonzero(playing & (steps >= 0))
         refused = [
-            (index, OUT_OF_RANGE if playing[index] else UNKNOWN_USER)
-            for index in np.flatnonzero(~playing | (steps < 0)).tolist()
+            (position, OUT_OF_RANGE if playing[position] else UNKNOWN_USER)
+            for position in np.flatnonzero(~playing | (steps < 0)).tolist()
         ]
-        answer: Future[Refused] = Future()
-
-        def finish(committed: Future[LongArray]) -> None:
-            if not answer.set_running_or_notify_cancel():  # nobody waits any more
-                return
-            error = committed.exception()
-            if error is not None:
-                answer.set_exception(error)
-                return
-            late = committed.result()
-            if late.size:
-                indices = valid[np.isin(seats[valid], late)].tolist()
-                refused.extend((index, LATE) for index in indices)
-                refused.sort(key=_index)
-            answer.set_result(refused)
-
-        batch = Batch(round_id, plan.groups, seats[valid], steps[valid])
-        batch.late.add_done_callback(finish)
+        batch = Batch(round_id, plan.groups, seats[valid], steps[valid], valid, refused)
         self._waiting.put(batch)
-        return answer
+        return batch.answer
 
     def close(self) -> None:
         """Finish what is waiting, then stop."""
@@ -117,25 +114,24 @@ class ReportQueue:
 
     def _finish(self, batches: list[Batch]) -> None:
         try:
-            results = self._commit(batches)
-        except Exception as error:  # each sender gets it and may repeat
+            late = self._commit(batches)
+        except Exception as error:
             for batch in batches:
-                batch.late.set_exception(error)
+                batch.fail(error)
             return
-        for batch, late in zip(batches, results, strict=True):
-            batch.late.set_result(late)
+        for batch in batches:
+            batch.finish(late[batch.round_id])
 
-    def _commit(self, batches: list[Batch]) -> list[LongArray]:
-        """Count batches in one transaction; return the seats of each that come too late."""
+    def _commit(self, batches: list[Batch]) -> dict[int, BoolArray]:
+        """Count batches in one transaction; return each round's late seats, (n_seats,)."""
         by_round: dict[int, list[Batch]] = {}
         for batch in batches:
             by_round.setdefault(batch.round_id, []).append(batch)
         with self._database.write() as connection:
-            late = {
+            return {
                 round_id: self._count(connection, round_id, by_round[round_id])
                 for round_id in sorted(by_round)
             }
-        return [batch.seats[late[batch.round_id][batch.seats]] for batch in batches]
 
     def _count(self, connection: Connection, round_id: int, batches: list[Batch]) -> BoolArray:
         """Count one round's batches; return the seats whose reports come too late, (n_seats,)."""
@@ -148,6 +144,6 @@ class ReportQueue:
         seats = np.concatenate([batch.seats for batch in batches])
         steps = np.concatenate([batch.steps for batch in batches])
         seats, first = np.unique(seats, return_index=True)  # a user's first report counts
-        key = self._keys.get(connection, round_id)
+        key = self._keys.get(round_id)
         add_reports(connection, round_id, groups, seats, steps[first], key)
         return np.zeros(groups.size, np.bool_)

@@ -11,7 +11,7 @@ import numpy as np
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from shoal.arrays import BoolArray
-from shoal.service.aggregator import summaries
+from shoal.service.aggregator import campaigns, summaries
 from shoal.service.aggregator.arms import offered
 from shoal.service.aggregator.cache import Cache
 from shoal.service.aggregator.campaigns import Directory
@@ -64,9 +64,9 @@ class Rounds:
         self._notifier = notifier
         self._clock = clock
         self.lock = threading.RLock()  # for changes; a look-up waits for none
-        self._latest: Cache[str, Round | None] = Cache()
+        self._latest: Cache[str, Round | None] = Cache(database, _load_latest)
         self._plans: Cache[tuple[str, int], tuple[int, FrozenPlan]] = Cache(
-            size_of=lambda row: row[1].arms.size, max_size=MAX_CACHED_SEATS
+            database, _load_plan, size_of=lambda row: row[1].arms.size, max_size=MAX_CACHED_SEATS
         )
         self._planned_for: dict[str, tuple[int, BoolArray]] = {}  # round and seats, by campaign
 
@@ -74,20 +74,14 @@ class Rounds:
     def change(self, name: str) -> Iterator[Connection]:
         """Open a transaction that changes a campaign's rounds, and wake whoever waits for that."""
         try:
-            with self.lock, self._latest.write(self._database, name) as connection:
+            with self.lock, self._latest.write(name) as connection:
                 yield connection
         finally:
             self._notifier.notify()
 
     def latest(self, name: str) -> Round | None:
-        """Return a campaign's last round, None before the first."""
-
-        def load() -> Round | None:
-            self._directory.campaign(name)
-            with self._database.read() as connection:
-                return latest(connection, name)
-
-        return self._latest.get(name, load)
+        """Return a campaign's last round, None before the first, or refuse the name."""
+        return self._latest.get(name)
 
     def next_number(self, name: str) -> int:
         """Return the number of the round that has not been asked for."""
@@ -154,17 +148,8 @@ class Rounds:
         return seats if planned == number and not (seats & ~occupied).any() else occupied
 
     def plan(self, name: str, number: int) -> tuple[int, FrozenPlan]:
-        """Return a round's row and its frozen plan."""
-
-        def load() -> tuple[int, FrozenPlan]:
-            round_ = self.get(name, number)
-            with self._database.read() as connection:
-                plan = load_plan(connection, round_.id)
-            if plan is None:
-                raise ProblemError(ROUND_ABANDONED if round_.state == ABANDONED else ROUND_NOT_OPEN)
-            return round_.id, plan
-
-        return self._plans.get((name, number), load)
+        """Return a round's row and its frozen plan, or refuse its number."""
+        return self._plans.get((name, number))
 
     def cached_round(self, name: str, number: int | None) -> int | None:
         """Return a round's number, by default the last's, if no look-up in it needs the store."""
@@ -182,7 +167,7 @@ class Rounds:
                 raise ProblemError(ROUND_NOT_OPEN)
             number = last.number
         self.plan(name, number)
-        self._directory.roster(name)
+        self._directory.fetch(name)
         return number
 
     def keep_estimates(self, name: str, number: int, millionths: bytes) -> None:
@@ -246,6 +231,21 @@ def load_plan(connection: Connection, round_id: int) -> FrozenPlan | None:
     if row.arms is None:
         return None
     return FrozenPlan(np.frombuffer(row.arms, np.int32), np.frombuffer(row.groups, np.int32))
+
+
+def _load_latest(connection: Connection, campaign: str) -> Round | None:
+    campaigns.require(connection, campaign)
+    return latest(connection, campaign)
+
+
+def _load_plan(connection: Connection, place: tuple[str, int]) -> tuple[int, FrozenPlan]:
+    campaign, number = place
+    campaigns.require(connection, campaign)
+    round_ = find(connection, campaign, number)
+    plan = load_plan(connection, round_.id)
+    if plan is None:
+        raise ProblemError(ROUND_ABANDONED if round_.state == ABANDONED else ROUND_NOT_OPEN)
+    return round_.id, plan
 
 
 def _open(connection: Connection, round_id: int, plan: FrozenPlan, *, now: int) -> None:

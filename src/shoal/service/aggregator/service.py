@@ -46,7 +46,7 @@ class Aggregator:
         floor: int = 1,
         clock: Clock = system_clock,
     ) -> None:
-        keys = RoundKeys(key, secrets)
+        keys = RoundKeys(database, key, secrets)
         self.database = database
         self.clock = clock
         self.on_schedule = True  # whether the last tick did all that was due
@@ -54,10 +54,10 @@ class Aggregator:
         self.access = Access(database)
         self.directory = directory = Directory(database, floor=floor, clock=clock)
         self.rounds = rounds = Rounds(database, directory, self.notifier, clock)
-        self.epochs = Epochs(database, directory, rounds, keys, clock)
+        self.epochs = Epochs(directory, rounds, keys, clock)
         self.reports = ReportQueue(database, directory, rounds, keys)
         self.releases = Releases(database, directory, rounds, self.epochs, keys, clock)
-        keys.delete_ended(database)  # one may be left of a round released just before a crash
+        keys.delete_ended()  # one may be left of a round released just before a crash
 
     def close(self) -> None:
         """Finish the reports that are waiting and close the store."""

@@ -38,9 +38,8 @@ class Access:
     """The tokens of a store; a look-up waits for no change."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
         self._lock = threading.Lock()  # for changes
-        self._holders: Cache[None, dict[str, Holder]] = Cache()
+        self._holders: Cache[None, dict[str, Holder]] = Cache(database, _load)
 
     def issue(self, name: str, role: Role) -> str:
         """Make a token, in place of any of the same name; it is returned once, never stored."""
@@ -72,7 +71,7 @@ class Access:
 
     def roles(self) -> dict[str, Role]:
         """Return the role of each token by name."""
-        return {name: holder.role for name, holder in self._by_name().items()}
+        return {name: holder.role for name, holder in self._holders.get(None).items()}
 
     def role_of(self, token: str) -> Role | None:
         """Return the role that a token is bound to, None for an unknown token."""
@@ -82,33 +81,26 @@ class Access:
     def holder(self, token: str) -> Holder | None:
         """Return a token's name, role and hash, None for an unknown token."""
         name, _, secret = token.removeprefix("shoal.").rpartition(".")
-        holder = self._by_name().get(name)
+        holder = self._holders.get(None).get(name)
         same = hmac.compare_digest(_digest(secret), holder.digest if holder else _NO_DIGEST)
         return holder if same and token.startswith("shoal.") else None
 
     def still(self, name: str, digest: bytes) -> Role | None:
         """Return the role of the token of that name, None if it was replaced or revoked."""
-        holder = self._by_name().get(name)
+        holder = self._holders.get(None).get(name)
         same = hmac.compare_digest(digest, holder.digest if holder else _NO_DIGEST)
         return holder.role if holder and same else None
 
     @contextmanager
     def _change(self) -> Iterator[Connection]:
         with self._lock:
-            with self._holders.write(self._database, None, keep=True) as connection:
+            with self._holders.write(None, keep=True) as connection:
                 yield connection
                 holders = _load(connection)
             self._holders.put(None, holders)
 
-    def _by_name(self) -> dict[str, Holder]:
-        def load() -> dict[str, Holder]:
-            with self._database.read() as connection:
-                return _load(connection)
 
-        return self._holders.get(None, load)
-
-
-def _load(connection: Connection) -> dict[str, Holder]:
+def _load(connection: Connection, _: None = None) -> dict[str, Holder]:
     rows = connection.execute(select(store.tokens)).all()
     return {row.name: Holder(row.name, row.role, bytes(row.digest)) for row in rows}
 
