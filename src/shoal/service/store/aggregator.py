@@ -7,6 +7,8 @@ individual reward. Both are emptied when the round is released.
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -22,142 +24,136 @@ from sqlalchemy import (
 
 metadata = MetaData()
 
-# SQLite numbers rows by itself only where the type is exactly INTEGER.
-RowId = BigInteger().with_variant(Integer, "sqlite")
 
-keys = Table(
-    "keys",
-    metadata,
-    Column("fingerprint", LargeBinary, primary_key=True),  # of the key that blinds the sums
-)
+def _table(name: str, *columns: Any, rowid: bool = True) -> Table:
+    return Table(name, metadata, *columns, sqlite_with_rowid=rowid)
 
-tokens = Table(
+
+def _key(*names: str, of: Any = Integer) -> list[Column[Any]]:
+    return [Column(name, of, primary_key=True, autoincrement=False) for name in names]
+
+
+def _required(*names: str, of: Any = Integer) -> list[Column[Any]]:
+    return [Column(name, of, nullable=False) for name in names]
+
+
+def _campaign_key() -> Column[Any]:
+    return Column("campaign", ForeignKey("campaigns.name"), primary_key=True)
+
+
+def _round_key() -> Column[Any]:
+    return Column("round_id", ForeignKey("rounds.id"), primary_key=True)
+
+
+keys = _table("keys", *_key("fingerprint", of=LargeBinary))  # of the key that blinds the sums
+
+tokens = _table(
     "tokens",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("role", Text, nullable=False),
-    Column("digest", LargeBinary, nullable=False),
+    *_key("name", of=Text),
+    *_required("role", of=Text),
+    *_required("digest", of=LargeBinary),
 )
 
-campaigns = Table(
+campaigns = _table(
     "campaigns",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("definition", Text, nullable=False),
-    Column("roster", Integer, nullable=False),  # grows with every change of the seats
-    Column("created_at", BigInteger, nullable=False),
+    *_key("name", of=Text),
+    *_required("definition", of=Text),
+    *_required("roster"),  # grows with every change of the seats
+    *_required("created_at", of=BigInteger),
 )
 
-arms = Table(
+arms = _table(
     "arms",
-    metadata,
-    Column("campaign", ForeignKey("campaigns.name"), primary_key=True),
-    Column("slot", Integer, primary_key=True, autoincrement=False),
-    Column("name", Text, nullable=False),
-    Column("since", Integer, nullable=False),  # the first round that may play it
+    _campaign_key(),
+    *_key("slot"),
+    *_required("name", of=Text),
+    *_required("since"),  # the first round that may play it
     Column("until", Integer),  # the first round that may not
     UniqueConstraint("campaign", "name"),
 )
 
-seats = Table(
+seats = _table(
     "seats",
-    metadata,
-    Column("campaign", ForeignKey("campaigns.name"), primary_key=True),
-    Column("seat", Integer, primary_key=True, autoincrement=False),
-    Column("user_id", Text, nullable=False),
-    Column("active", Boolean, nullable=False),
+    _campaign_key(),
+    *_key("seat"),
+    *_required("user_id", of=Text),
+    *_required("active", of=Boolean),
     UniqueConstraint("campaign", "user_id"),
 )
 
-rounds = Table(
+rounds = _table(
     "rounds",
-    metadata,
-    Column("id", RowId, primary_key=True),
+    # SQLite numbers rows by itself only where the type is exactly INTEGER.
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
     Column("campaign", ForeignKey("campaigns.name"), nullable=False),
-    Column("number", Integer, nullable=False),
-    Column("state", Text, nullable=False),  # wanted, open, released or abandoned
+    *_required("number"),
+    *_required("state", of=Text),  # wanted, open, released or abandoned
     Column("plan_hash", Text),
-    Column("arms", LargeBinary),  # int32 per seat, -1 for a seat that has no part in the round
+    Column("arms", LargeBinary),  # int32 per seat, -1 for a seat that is not in the round
     Column("groups", LargeBinary),  # int32 per seat, -1 for a user in no group
-    Column("wanted_at", BigInteger, nullable=False),
+    *_required("wanted_at", of=BigInteger),
     Column("opened_at", BigInteger),
     Column("closed_at", BigInteger),
     UniqueConstraint("campaign", "number"),
 )
 
-reports = Table(
-    "reports",
-    metadata,
-    Column("round_id", ForeignKey("rounds.id"), primary_key=True),
-    Column("seat", Integer, primary_key=True, autoincrement=False),
-    sqlite_with_rowid=False,
-)
+reports = _table("reports", _round_key(), *_key("seat"), rowid=False)
 
-sums = Table(
+sums = _table(
     "sums",
-    metadata,
-    Column("round_id", ForeignKey("rounds.id"), primary_key=True),
-    Column("group_number", Integer, primary_key=True, autoincrement=False),
-    Column("reporters", Integer, nullable=False),
-    Column("salt", LargeBinary, nullable=False),
-    Column("blinded", BigInteger, nullable=False),
-    sqlite_with_rowid=False,
+    _round_key(),
+    *_key("group_number"),
+    *_required("reporters"),
+    *_required("salt", of=LargeBinary),
+    *_required("blinded", of=BigInteger),
+    rowid=False,
 )
 
-releases = Table(
-    "releases",
-    metadata,
-    Column("round_id", ForeignKey("rounds.id"), primary_key=True),
-    Column("document", LargeBinary, nullable=False),  # served as it is, for ever
-    Column("reporters", LargeBinary, nullable=False),  # a bit per seat
-    Column("counted", LargeBinary, nullable=False),  # a bit per seat: part of a released total
+# The document is served as it is, for ever; the others have a bit per seat, and those counted are
+# part of a released total.
+releases = _table(
+    "releases", _round_key(), *_required("document", "reporters", "counted", of=LargeBinary)
 )
 
-summaries = Table(
+# Of each arm that someone played. Group sizes are users by the plan; merged and homogeneous count
+# totals, withheld groups; the smallest total and all reporters are users behind totals.
+summaries = _table(
     "summaries",
-    metadata,
-    Column("campaign", ForeignKey("campaigns.name"), primary_key=True),
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("arm", Integer, primary_key=True, autoincrement=False),  # those that someone played
-    Column("users", Integer, nullable=False),
-    Column("groups", Integer, nullable=False),
-    Column("smallest_group", Integer),  # users, by the plan
-    Column("totals", Integer, nullable=False),
-    Column("smallest_total", Integer),  # reporters
-    Column("merged", Integer, nullable=False),  # of the totals
-    Column("withheld", Integer, nullable=False),  # of the groups
-    Column("homogeneous", Integer, nullable=False),  # of the totals
-    Column("reporters", Integer, nullable=False),  # behind all totals
-    Column("total", BigInteger, nullable=False),
-    sqlite_with_rowid=False,
+    _campaign_key(),
+    *_key("number", "arm"),
+    *_required("users", "groups"),
+    Column("smallest_group", Integer),
+    *_required("totals"),
+    Column("smallest_total", Integer),
+    *_required("merged", "withheld", "homogeneous", "reporters"),
+    *_required("total", of=BigInteger),
+    rowid=False,
 )
 
-# Not beside the plan: a reader would have to pass over the seats' arms and groups.
-estimates = Table(
+# The learner's means, then its half-widths: int32 per arm in millionths, -1 for none. They are not
+# beside the plan: a reader would have to pass over the seats' arms and groups.
+estimates = _table(
     "estimates",
-    metadata,
-    Column("campaign", ForeignKey("campaigns.name"), primary_key=True),
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    # int32 per arm, twice: the learner's means and half-widths, in millionths, -1 for none
-    Column("millionths", LargeBinary, nullable=False),
-    sqlite_with_rowid=False,
+    _campaign_key(),
+    *_key("number"),
+    *_required("millionths", of=LargeBinary),
+    rowid=False,
 )
 
-checks = Table(
+checks = _table(
     "checks",
-    metadata,
-    Column("campaign", ForeignKey("campaigns.name"), primary_key=True),
-    Column("rule", Text, primary_key=True),
-    Column("ran_at", BigInteger, nullable=False),
-    Column("rounds", Integer, nullable=False),  # that were looked at
-    Column("fault", Text, nullable=False),  # empty where the rule holds
+    _campaign_key(),
+    *_key("rule", of=Text),
+    *_required("ran_at", of=BigInteger),
+    *_required("rounds"),  # that were checked
+    *_required("fault", of=Text),  # empty where the rule holds
 )
 
-sessions = Table(
+# By a token's name, and its digest: another token of that name is no login.
+sessions = _table(
     "sessions",
-    metadata,
-    Column("digest", LargeBinary, primary_key=True),
-    Column("token", Text, nullable=False),  # its name
-    Column("token_digest", LargeBinary, nullable=False),  # another token of that name is no login
-    Column("expires_at", BigInteger, nullable=False),
+    *_key("digest", of=LargeBinary),
+    *_required("token", of=Text),
+    *_required("token_digest", of=LargeBinary),
+    *_required("expires_at", of=BigInteger),
 )
