@@ -15,7 +15,7 @@ from benchmarks.report import page, table
 from shoal.engines import LocalEngine, Tick
 from shoal.environments import make_environment
 from shoal.experiments import simulate
-from shoal.experiments.costs import of_mean, of_ratio
+from shoal.experiments.statistics import mean_interval, ratio_interval
 from shoal.instances import clustered, linear, uniform
 from shoal.model import Problem
 from shoal.model.merging import merge_short
@@ -89,7 +89,7 @@ def main() -> None:
 
 def _ratio(some: Means, full: Means) -> str:
     """Return the ratio of two sums over the same instances, with its 95 % interval."""
-    found = of_ratio(some, full)
+    found = ratio_interval(some, full)
     return f"{found.mean:.2f} ± {found.half:.2f}"
 
 
@@ -139,7 +139,7 @@ def _populations() -> str:
                                     for run, world in enumerate(worlds)])
                   for policy in row.policies}  # fmt: skip
         for policy, found in shares.items():
-            last = of_mean(found[:, -1])
+            last = mean_interval(found[:, -1])
             target = row.target if policy == "shoal" else ""
             rows.append((row.name, policy, f"{last.mean:.3f} ± {last.half:.3f}", target))
         rounds = np.arange(1, row.horizon + 1)

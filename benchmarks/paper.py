@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from benchmarks.report import IMAGES, ROOT, page, table
 from shoal.experiments import Comparison, compare
-from shoal.experiments.costs import of_mean
+from shoal.experiments.statistics import mean_interval
 from shoal.figures import regret_figures, save
 
 SHORT = {
@@ -101,7 +101,7 @@ def _findings(result: Comparison) -> list[tuple[str, str, str, str]]:
                 "yes" if 8 <= ratio <= 12 else "roughly" if 5 <= ratio <= 20 else "no",
             )
         )
-        gap = of_mean(totals["random"] - totals["lp"])
+        gap = mean_interval(totals["random"] - totals["lp"])
         apart = abs(means["random"] - means["lp"]) / means["lp"]
         rows.append(
             (
@@ -123,7 +123,7 @@ def _findings(result: Comparison) -> list[tuple[str, str, str, str]]:
 def _order(
     worse: str, better: str, instance: str, totals: dict[str, NDArray[np.float64]]
 ) -> tuple[str, str, str, str]:
-    gap = of_mean(totals[worse] - totals[better])
+    gap = mean_interval(totals[worse] - totals[better])
     verdict = "yes" if gap.low > 0 else "no" if gap.high < 0 else "undecided"
     return (
         f"{SHORT[worse]} worse than {SHORT[better]}",

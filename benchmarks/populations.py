@@ -6,12 +6,12 @@ Seeds are the regret benchmark's: nothing was tuned on them.
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
 
 from benchmarks.regret import SEED, Means
 from benchmarks.report import page, table
 from shoal.engines import LocalEngine, Tick
 from shoal.experiments import simulate
+from shoal.experiments.statistics import mean_interval
 from shoal.instances import clustered, uniform
 
 N_DRAWS = 4
@@ -57,9 +57,9 @@ def measure(task: tuple[str, float, int], tick: Tick) -> str:
         values = [_gap(quantity, number, draw) for draw in range(N_DRAWS)]
     else:
         values = [_regret(kind, int(quantity), number, draw) for draw in range(N_DRAWS)]
-    half = stats.t.ppf(0.975, N_DRAWS - 1) * stats.sem(values)
     print(f"done: {task}", flush=True)
-    mean = np.mean(values)
+    interval = mean_interval(np.array(values))
+    mean, half = interval.mean, interval.half
     return f"{100 * mean:.0f} ± {100 * half:.0f} %" if kind == "gap" else f"{mean:.0f} ± {half:.0f}"
 
 

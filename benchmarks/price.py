@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.report import IMAGES, page, table
 from shoal.experiments import Price, price
-from shoal.experiments.costs import of_mean
+from shoal.experiments.statistics import mean_interval
 from shoal.figures import price_figure, save
 
 N_USERS, N_ARMS, RATE, ROUNDS = 50_000, 10, 0.05, 300
@@ -92,5 +92,5 @@ def _line(size: int, foretold: Price, fresh: Price) -> tuple[object, ...]:
 
 def _bias(small: Price, full: Price, place: int) -> str:
     cost = small.costs[place]
-    off = of_mean(np.array(cost.runs) - np.array(full.costs[place].runs))
+    off = mean_interval(np.array(cost.runs) - np.array(full.costs[place].runs))
     return f"{cost.share.mean:.1%} ({off.mean:+.4f} ± {off.half:.4f})"

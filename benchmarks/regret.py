@@ -17,7 +17,7 @@ from scipy.optimize import minimize_scalar
 from benchmarks.report import page, table
 from shoal.engines import LocalEngine, Tick
 from shoal.experiments import simulate
-from shoal.experiments.costs import of_mean
+from shoal.experiments.statistics import mean_interval
 from shoal.instances import linear, lower_bound, uniform
 
 SEED = 987_654_321
@@ -162,6 +162,7 @@ def run_cell(index: int, tick: Tick) -> Means:
         participation=row.participation,
         seed=SEED,
         options=options,
+        tuned=False,
         progress=tick,
     )
     totals: Means = run.curves[:, -1]
@@ -180,5 +181,5 @@ TUNED: dict[tuple[str, str], dict[str, Any]] = {
 
 
 def interval(totals: Means) -> str:
-    found = of_mean(totals)
+    found = mean_interval(totals)
     return f"{found.mean:,.0f} ± {found.half:,.0f}"

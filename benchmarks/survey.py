@@ -141,7 +141,7 @@ def measure(task: tuple[str, int], tick: Tick) -> Means:
     regrets = [
         simulate(
             policy, drawn.means, min_group_size=drawn.min_group_size, horizon=drawn.horizon,
-            seed=SEED + task[1],
+            seed=SEED + task[1], tuned=False,
         ).regret
         for policy in POLICIES
     ]  # fmt: skip

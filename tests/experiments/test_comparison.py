@@ -3,7 +3,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,11 @@ from scipy import stats
 from shoal import __version__
 from shoal.engines import LocalEngine
 from shoal.errors import InvalidInputError, ShoalError, UnknownNameError
-from shoal.experiments import Comparison, compare, simulate
-from shoal.experiments import comparison as module
+from shoal.experiments import Comparison, Setting, compare, simulate
+from shoal.experiments.cells import Cell
 from shoal.experiments.records import new_folder
-from shoal.experiments.tune import GRID, tune
-from shoal.experiments.tuned import shipped, tuned_options
 from shoal.figures import regret_figures, save
-from shoal.policies import POLICIES
+from shoal.policies.tuned import tuned_options
 
 SMALL: dict[str, Any] = {
     "policies": ["elimination-greedy", "random"],
@@ -89,6 +86,27 @@ def test_own_means_replace_the_instances() -> None:
     assert result.records["instance"].unique().to_list() == ["given"]
     assert result.config["n_users"] == 12
     assert result.config["means_sha256"] == hashlib.sha256(means.tobytes()).hexdigest()
+
+
+def test_own_means_have_the_tuned_options_of_uniform_instances() -> None:
+    result = compare(**SMALL, means=np.eye(12, 3), engine=HERE)
+    chosen = result.config["options"]["given/elimination-greedy"]
+    assert chosen == tuned_options("uniform", "elimination-greedy") != {}
+    untuned = compare(**SMALL, means=np.eye(12, 3), tuned=False, engine=HERE)
+    assert untuned.config["options"]["given/elimination-greedy"] == {}
+
+
+def test_a_whole_setting_may_be_passed_and_changed() -> None:
+    fields = {name: SMALL[name] for name in ("n_users", "n_arms", "min_group_size")}
+    setting = Setting(**fields, horizon=1_000)
+    shared = {"policies": SMALL["policies"], "n_runs": SMALL["n_runs"], "engine": HERE}
+    changed = compare(setting=setting, horizon=SMALL["horizon"], **shared)
+    assert changed.records.equals(compare(**SMALL, engine=HERE).records)
+
+
+def test_one_participation_for_each_user_is_refused_where_runs_are_side_by_side() -> None:
+    with pytest.raises(InvalidInputError, match="participation must be a number between 0 and 1"):
+        compare(**SMALL, participation=[0.5] * 12, engine=Idle())
 
 
 def test_records_are_written_with_the_whole_configuration(tmp_path: Path) -> None:
@@ -165,50 +183,19 @@ def test_bad_input_is_refused_before_any_worker_starts(
         compare(**(SMALL | change), engine=Idle())
 
 
-def test_tuning_picks_the_best_point_on_instances_of_its_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(GRID, "explore-then-commit", {"exploration": [0.001, 0.3, 50.0]})
-    setting = {k: SMALL[k] for k in ("n_users", "n_arms", "min_group_size", "n_runs")}
-    found = tune(
-        instances=["uniform"],
-        policies=["explore-then-commit"],
-        horizon=20_000,
-        engine=HERE,
-        **setting,
-    )
-    choice = found["chosen"]["uniform"]["explore-then-commit"]
-    assert choice["options"] == {"exploration": 0.3}
-    cell = module.Cell("uniform", "random", 0, 1, {**setting, "seed": 0}, {})
-    validation = replace(cell, purpose="validation")
-    assert not np.array_equal(module._means(cell, 0), module._means(validation, 0))
-    with pytest.raises(UnknownNameError, match="policy with options to tune"):
-        tune(policies=["ucb"], engine=HERE)
-
-
-def test_the_shipped_file_holds_choices_grid_and_seeds() -> None:
-    file = shipped()
-    assert file["setting"]["seed"] == 0
-    assert file["setting"]["n_users"] == 50
-    assert file["grid"] == GRID
-    for instance in ("uniform", "linear"):
-        assert set(file["chosen"][instance]) == set(GRID)
-        for policy, choice in file["chosen"][instance].items():
-            assert set(choice["options"]) == set(GRID[policy])
-            for name, value in choice["options"].items():
-                assert name in POLICIES[policy].options()
-                assert value in GRID[policy][name]
-
-
 def test_a_block_that_released_nothing_does_not_hide_the_smallest_group_of_the_others() -> None:
     runs = [
         simulate("shoal", np.eye(12, 3), min_group_size=2, horizon=5, participation=share)
         for share in (0.0, 1.0)
     ]
     assert [run.smallest_group for run in runs] == [0, 2]
-    told = [("given", "shoal", first, run) for first, run in enumerate(runs)]
-    assert Comparison.from_runs(told, {}).cells["smallest_group"].to_list() == [2]
-    assert Comparison.from_runs(told[:1], {}).cells["smallest_group"].to_list() == [0]
+    setting = Setting(n_users=12, n_arms=3, min_group_size=2, horizon=5, instance="given")
+    cells = [Cell(setting, "shoal", {}, first_run) for first_run in range(2)]
+    both = Comparison.from_runs(cells, runs, {})
+    assert both.cells["smallest_group"].to_list() == [2]
+    assert both.records["run"].unique().to_list() == [0, 1]
+    first = Comparison.from_runs(cells[:1], runs[:1], {})
+    assert first.cells["smallest_group"].to_list() == [0]
 
 
 def test_what_each_cell_took_is_added_up() -> None:

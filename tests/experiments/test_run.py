@@ -7,11 +7,12 @@ import pytest
 
 from shoal.environments.regret import RegretMeter, spread_checkpoints
 from shoal.errors import InvalidInputError, UnknownNameError
-from shoal.experiments import simulate
+from shoal.experiments import Run, Setting, simulate
 from shoal.experiments.seeds import stream
 from shoal.instances import uniform
 from shoal.model import Plan, Problem
 from shoal.policies.baselines.random_play import RandomPlay
+from shoal.policies.tuned import tuned_options
 
 MEANS = np.random.default_rng(0).random((12, 3))
 
@@ -48,7 +49,7 @@ def test_a_run_shows_what_the_contract_promises() -> None:
         rewards="bernoulli",
         participation=1.0,
         seed=0,
-        options={},
+        tuned=False,
     )
     assert isinstance(run.regret, float)
     assert run.rounds[-1] == 5_000
@@ -100,6 +101,24 @@ def test_a_policy_of_ones_own_can_be_passed() -> None:
     assert run.policy == "RandomPlay"
 
 
+def test_options_are_the_tuned_ones_unless_the_caller_says_otherwise() -> None:
+    def play(**changes: Any) -> Run:
+        return simulate("explore-then-commit", MEANS, min_group_size=2, horizon=50, **changes)
+
+    assert play().options == tuned_options("uniform", "explore-then-commit")
+    assert play(instance="linear").options == tuned_options("linear", "explore-then-commit")
+    assert play(options={"exploration": 0.4}).options == {"exploration": 0.4}
+    assert play(tuned=False).options == {}
+    assert "options={'exploration': 0.18}" in repr(play())
+
+
+def test_without_means_the_settings_instance_is_drawn() -> None:
+    setting = Setting(n_users=12, n_arms=3, min_group_size=2, horizon=50, instance="linear", seed=2)
+    drawn = simulate("shoal", setting=setting)
+    passed = simulate("shoal", setting.draw(), min_group_size=2, horizon=50, seed=2)
+    assert drawn.curves.tobytes() == passed.curves.tobytes()
+
+
 def test_progress_adds_up_to_the_horizon() -> None:
     told: list[int] = []
     simulate("random", MEANS, min_group_size=2, horizon=1_000, progress=told.append)
@@ -122,7 +141,7 @@ def test_progress_adds_up_to_the_horizon() -> None:
         ({"means": [[0.2, np.nan]] * 4}, InvalidInputError, "user 0 on arm 1 .* got nan"),
         ({"horizon": 0}, InvalidInputError, "horizon must be a whole number of at least 1; got 0"),
         ({"min_group_size": 13}, InvalidInputError, "min_group_size must be between 1 and n_users"),
-        ({"participation": 1.5}, InvalidInputError, "participation must be between 0 and 1"),
+        ({"participation": 1.5}, InvalidInputError, "participation must be a number between 0"),
         ({"seed": -1}, InvalidInputError, "seed must be a whole number of at least 0; got -1"),
         ({"n_checkpoints": 0}, InvalidInputError, "n_checkpoints must be a whole number"),
     ],

@@ -18,7 +18,7 @@ from shoal.engines import LocalEngine
 from shoal.engines.base import Engine
 from shoal.engines.ray import RayEngine
 from shoal.errors import InvalidInputError, UnknownNameError
-from shoal.experiments import Run, simulate_shards
+from shoal.experiments import Run, Setting, simulate_shards
 from shoal.experiments.run import Play, PolicyMaker
 from shoal.experiments.shards import STEPS
 from shoal.instances import INSTANCES, instance
@@ -139,10 +139,11 @@ def test_every_shard_has_users_of_its_own_around_common_tastes() -> None:
 @pytest.mark.parametrize("rewards", ["bernoulli", "gaussian"])
 def test_a_run_that_is_taken_up_elsewhere_goes_on_bit_for_bit(policy: str, rewards: str) -> None:
     def play() -> Play:
-        means = instance("linear", 40, 3, rng=np.random.default_rng(1))
-        return Play(
-            policy, means, min_group_size=3, horizon=300, rewards=rewards, participation=0.8
+        means = instance("linear", 40, 3, rng=np.random.default_rng(1))[None]
+        setting = Setting(
+            n_users=40, n_arms=3, min_group_size=3, horizon=300, rewards=rewards, participation=0.8
         )
+        return Play(policy, means, setting, {})
 
     whole, first, second = play(), play(), play()
     whole.advance(300)

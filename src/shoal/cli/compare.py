@@ -5,36 +5,35 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from shoal.cli.options import (
     engine_options,
+    instances_option,
     json_option,
     means_option,
-    names,
-    play_options,
+    policies_option,
     policy_options,
     problem_options,
-    settings,
+    reward_options,
+    runs_option,
 )
+from shoal.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from shoal.experiments import Comparison
 
 
 @click.command(name="compare")
-@click.option(
-    "--instances", default="uniform,linear", show_default=True, help="Classes of instances."
-)
-@click.option("--policies", help="Policies by name; by default the paper's five.")
+@instances_option
+@policies_option("the paper's five")
 @problem_options
-@click.option("--runs", "n_runs", default=20, show_default=True, help="Runs of each policy.")
-@play_options
+@runs_option(20, "Runs of each policy.")
+@reward_options
 @means_option
 @policy_options
-@click.option("--untuned", is_flag=True, help="Use each policy's default options.")
 @engine_options
 @click.option(
     "--out",
@@ -43,24 +42,12 @@ if TYPE_CHECKING:
 )
 @json_option
 def command(
-    instances: str,
-    policies: str | None,
-    n_users: int,
-    n_arms: int,
-    min_group_size: int,
-    horizon: int,
-    seed: int,
-    n_runs: int,
-    rewards: str,
-    participation: float,
+    policies: list[str] | None,
     means_file: str | None,
-    options: tuple[str, ...],
-    untuned: bool,
-    engine: str,
-    address: str | None,
-    n_workers: int | None,
+    options: dict[str, Any],
     out: Path | None,
     as_json: bool,
+    **experiment: Any,
 ) -> None:
     """Run several policies on the same instances; by default the paper's experiment.
 
@@ -69,37 +56,19 @@ def command(
     unless --untuned is given; -o POLICY.NAME=VALUE overrides them.
     """
     from shoal.cli import console
-    from shoal.engines import make_engine
-    from shoal.errors import InvalidInputError
-    from shoal.experiments.comparison import PAPER, compare
+    from shoal.experiments.comparison import PAPER_POLICIES, compare
     from shoal.experiments.records import check_new, new_folder
     from shoal.instances import load_means
 
     if out:
         check_new(out, "folder")
-    chosen: dict[str, dict[str, object]] = {}
-    for name, value in settings(options).items():
-        policy, _, option = name.rpartition(".")
-        if not policy:
-            raise InvalidInputError(f"option must be POLICY.NAME=VALUE here; got {name!r}.")
-        chosen.setdefault(policy, {})[option] = value
     with console.progress("comparing") as progress:
         result = compare(
-            instances=names(instances),
-            policies=names(policies) if policies else PAPER,
-            n_users=n_users,
-            n_arms=n_arms,
-            min_group_size=min_group_size,
-            horizon=horizon,
-            n_runs=n_runs,
-            seed=seed,
-            rewards=rewards,
-            participation=participation,
+            policies=policies or PAPER_POLICIES,
             means=load_means(means_file) if means_file else None,
-            options=chosen,
-            tuned=not untuned,
-            engine=make_engine(engine, n_workers=n_workers, address=address),
+            options=_by_policy(options),
             progress=progress,
+            **experiment,
         )
     if means_file:
         result = replace(result, config={**result.config, "means_file": means_file})
@@ -117,6 +86,17 @@ def command(
                 save(figure, folder / f"regret-{name}")
         if not as_json:
             console.out.print(f"Records, figures and configuration: {out}", highlight=False)
+
+
+def _by_policy(options: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Sort options whose names are POLICY.NAME."""
+    by_policy: dict[str, dict[str, Any]] = {}
+    for name, value in options.items():
+        policy, _, option = name.rpartition(".")
+        if not policy:
+            raise InvalidInputError(f"option must be POLICY.NAME=VALUE here; got {name!r}.")
+        by_policy.setdefault(policy, {})[option] = value
+    return by_policy
 
 
 def _show(result: Comparison) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -52,6 +52,18 @@ def progress(title: str) -> Iterator[Update]:
                 bar.console.print(f"done: {finished}", style="dim", highlight=False)
 
         yield update
+
+
+def counter(progress: Update, total: int) -> Callable[[int], None]:
+    """Return a callback that adds up the work just done and reports it."""
+    done = 0
+
+    def tick(amount: int) -> None:
+        nonlocal done
+        done += amount
+        progress("", done, total)
+
+    return tick
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

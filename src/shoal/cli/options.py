@@ -1,9 +1,14 @@
-"""Options that several commands share, and how their values are read."""
+"""Options that several commands share, each declared once, and how their values are read.
+
+An option has the name of the library's keyword that it sets, so that a command passes most of them
+on as they are.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeVar
 
 import click
@@ -13,111 +18,144 @@ from shoal.errors import InvalidInputError
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def problem_options(command: Command) -> Command:
-    """Add the options that describe a problem."""
-    for option in reversed(
-        [
-            click.option("--users", "n_users", default=50, show_default=True, help="Users N."),
-            click.option("--arms", "n_arms", default=5, show_default=True, help="Arms K."),
-            click.option(
-                "--min-group-size",
-                default=4,
-                show_default=True,
-                help="Least users C behind any total that is seen.",
-            ),
-            click.option("--horizon", default=100_000, show_default=True, help="Rounds T to play."),
-            click.option("--seed", default=0, show_default=True, help="Same seed, same bytes."),
-        ]
-    ):
-        command = option(command)
-    return command
+def split_names(text: str) -> list[str]:
+    """Split a comma-separated list.
+
+    >>> split_names("uniform, linear")
+    ['uniform', 'linear']
+    """
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def play_options(command: Command) -> Command:
-    """Add the options that say how rewards come about."""
-    for option in reversed(
-        [
-            click.option(
-                "--rewards",
-                default="bernoulli",
-                show_default=True,
-                help="bernoulli, gaussian, bounded or deterministic.",
-            ),
-            click.option(
-                "--participation",
-                default=1.0,
-                show_default=True,
-                help="Probability that a user reports in a round.",
-            ),
-        ]
-    ):
-        command = option(command)
-    return command
+def read_options(pairs: tuple[str, ...]) -> dict[str, Any]:
+    """Read NAME=VALUE pairs; a value is JSON where it can be, a word otherwise.
+
+    >>> read_options(("gamma=8", "grid=minimax"))
+    {'gamma': 8, 'grid': 'minimax'}
+    """
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        name, separator, value = pair.partition("=")
+        if not separator or not name:
+            raise InvalidInputError(f"option must be NAME=VALUE; got {pair!r}.")
+        try:
+            options[name] = json.loads(value)
+        except json.JSONDecodeError:
+            options[name] = value
+    return options
 
 
-def engine_options(command: Command) -> Command:
-    """Add the options that say where the work runs."""
-    for option in reversed(
-        [
-            click.option(
-                "--engine",
-                default="local",
-                show_default=True,
-                help="local (processes on this machine) or ray (a cluster).",
-            ),
-            click.option(
-                "--address",
-                metavar="HOST:PORT",
-                help="A Ray cluster to join; by default one is started here.",
-            ),
-            click.option(
-                "--workers", "n_workers", type=int, help="Tasks at a time; by default one per core."
-            ),
-        ]
-    ):
-        command = option(command)
-    return command
+def combined(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Return one decorator that adds several options, in this order."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
+seed_option = click.option("--seed", default=0, show_default=True, help="Same seed, same bytes.")
+problem_options = combined(
+    click.option("--users", "n_users", default=50, show_default=True, help="Users N."),
+    click.option("--arms", "n_arms", default=5, show_default=True, help="Arms K."),
+    click.option(
+        "--min-group-size",
+        default=4,
+        show_default=True,
+        help="Least users C behind any total that is seen.",
+    ),
+    click.option("--horizon", default=100_000, show_default=True, help="Rounds T to play."),
+    seed_option,
+)
+reward_options = combined(
+    click.option(
+        "--rewards",
+        default="bernoulli",
+        show_default=True,
+        help="bernoulli, gaussian, bounded or deterministic.",
+    ),
+    click.option(
+        "--participation",
+        default=1.0,
+        show_default=True,
+        help="Probability that a user reports in a round.",
+    ),
+)
+instances_option = click.option(
+    "--instances",
+    default="uniform,linear",
+    show_default=True,
+    help="Classes of instances.",
+    callback=lambda context, option, text: split_names(text),
+)
 means_option = click.option(
     "--means",
     "means_file",
     type=click.Path(dir_okay=False),
     help="Your own matrix of expected rewards, a row per user: CSV, Parquet or .npy.",
 )
+policy_options = combined(
+    click.option(
+        "--option",
+        "-o",
+        "options",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="An option of a policy, for example gamma=8 (compare: POLICY.gamma=8); repeatable.",
+        callback=lambda context, option, pairs: read_options(pairs),
+    ),
+    click.option(
+        "--untuned",
+        "tuned",
+        is_flag=True,
+        help="Use each policy's default options.",
+        callback=lambda context, option, untuned: not untuned,
+    ),
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
-policy_options = click.option(
-    "--option",
-    "-o",
-    "options",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="An option of a policy, for example gamma=8 (compare: POLICY.gamma=8); repeatable.",
+_engine_options = combined(
+    click.option(
+        "--engine",
+        default="local",
+        show_default=True,
+        help="local (processes on this machine) or ray (a cluster).",
+    ),
+    click.option(
+        "--address",
+        metavar="HOST:PORT",
+        help="A Ray cluster to join; by default one is started here.",
+    ),
+    click.option(
+        "--workers", "n_workers", type=int, help="Tasks at a time; by default one per core."
+    ),
 )
 
 
-def names(text: str) -> list[str]:
-    """Split a comma-separated list.
+def policies_option(default: str) -> Callable[[Command], Command]:
+    """Return --policies, a list of names; its help says what the default is."""
+    return click.option(
+        "--policies",
+        help=f"Policies by name; by default {default}.",
+        callback=lambda context, option, text: text and split_names(text),
+    )
 
-    >>> names("uniform, linear")
-    ['uniform', 'linear']
-    """
-    return [name.strip() for name in text.split(",") if name.strip()]
+
+def runs_option(default: int, description: str) -> Callable[[Command], Command]:
+    """Return --runs, with what a run is in this command."""
+    return click.option("--runs", "n_runs", default=default, show_default=True, help=description)
 
 
-def settings(pairs: tuple[str, ...]) -> dict[str, Any]:
-    """Read NAME=VALUE pairs; a value is JSON where it can be, a word otherwise.
+def engine_options(command: Command) -> Command:
+    """Add the options that say where the work runs; the command takes the ``engine``."""
 
-    >>> settings(("gamma=8", "grid=minimax"))
-    {'gamma': 8, 'grid': 'minimax'}
-    """
-    read: dict[str, Any] = {}
-    for pair in pairs:
-        name, separator, value = pair.partition("=")
-        if not separator or not name:
-            raise InvalidInputError(f"option must be NAME=VALUE; got {pair!r}.")
-        try:
-            read[name] = json.loads(value)
-        except json.JSONDecodeError:
-            read[name] = value
-    return read
+    @wraps(command)
+    def with_engine(
+        *, engine: str, address: str | None, n_workers: int | None, **values: Any
+    ) -> Any:
+        from shoal.engines import make_engine
+
+        return command(engine=make_engine(engine, n_workers=n_workers, address=address), **values)
+
+    return _engine_options(with_engine)  # type: ignore[return-value]

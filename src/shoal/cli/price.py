@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,15 +14,16 @@ from shoal.cli.options import (
     engine_options,
     json_option,
     means_option,
-    names,
-    play_options,
     policy_options,
-    settings,
+    reward_options,
+    runs_option,
+    seed_option,
+    split_names,
 )
 from shoal.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from shoal.experiments.costs import Cost, Price
+    from shoal.experiments import Cost, Price
 
 
 @click.command(name="price")
@@ -43,19 +44,20 @@ if TYPE_CHECKING:
 @click.option("--rounds", "horizon", type=int, required=True, help="Rounds T to play.")
 @click.option(
     "--min-group-size",
-    "sizes",
+    "min_group_sizes",
     default="1,5,10,20,50",
     show_default=True,
     help="The least group sizes C to compare.",
+    callback=lambda context, option, text: [_integer(size) for size in split_names(text)],
 )
 @click.option("--policy", default="shoal", show_default=True, help="The learner.")
 @policy_options
-@play_options
-@click.option("--runs", "n_runs", default=7, show_default=True, help="Populations to play.")
+@reward_options
+@runs_option(7, "Populations to play.")
 @click.option(
     "--sample", type=int, help="Users to play of a larger population; by default 10,000 or more."
 )
-@click.option("--seed", default=0, show_default=True, help="Same seed, same bytes.")
+@seed_option
 @engine_options
 @click.option(
     "--out",
@@ -64,42 +66,29 @@ if TYPE_CHECKING:
 )
 @json_option
 def command(
-    n_users: int | None,
-    n_arms: int | None,
     rate: float | None,
     means_file: str | None,
     log_file: str | None,
     columns: str | None,
-    horizon: int,
-    sizes: str,
     policy: str,
-    options: tuple[str, ...],
-    rewards: str,
-    participation: float,
-    n_runs: int,
-    sample: int | None,
-    seed: int,
-    engine: str,
-    address: str | None,
-    n_workers: int | None,
     out: Path | None,
     as_json: bool,
+    **experiment: Any,
 ) -> None:
     """Say what each least group size C costs, and recommend one.
 
     Give --users, --arms and --rate, and populations are drawn; or --means or --log for your own.
     """
     from shoal.cli import console
-    from shoal.engines import make_engine
-    from shoal.experiments.pricing import price
+    from shoal.experiments import price
     from shoal.experiments.records import check_new, new_folder
 
     sources = {"--rate": rate, "--means": means_file, "--log": log_file}
-    given = [name for name, value in sources.items() if value is not None]
-    if len(given) != 1:
-        got = " and ".join(given) or "none"
+    present = [name for name, value in sources.items() if value is not None]
+    if len(present) != 1:
+        got = " and ".join(present) or "none"
         raise InvalidInputError(f"give one of --rate, --means and --log; got {got}.")
-    if rate is not None and None in (n_users, n_arms):
+    if rate is not None and None in (experiment["n_users"], experiment["n_arms"]):
         raise InvalidInputError("--rate needs --users and --arms beside it; got only some.")
     if columns and not log_file:
         raise InvalidInputError(f"--columns needs --log beside it; got {columns!r} alone.")
@@ -107,23 +96,7 @@ def command(
         check_new(out, "folder")
     means = _means(means_file, log_file, columns or "user,arm,reward")
     with console.progress(f"pricing with {policy}") as progress:
-        answer = price(
-            min_group_sizes=[_whole(size) for size in names(sizes)],
-            horizon=horizon,
-            n_users=n_users,
-            n_arms=n_arms,
-            rate=rate,
-            means=means,
-            policy=policy,
-            options=settings(options),
-            rewards=rewards,
-            participation=participation,
-            n_runs=n_runs,
-            sample=sample,
-            seed=seed,
-            engine=make_engine(engine, n_workers=n_workers, address=address),
-            progress=progress,
-        )
+        answer = price(rate=rate, means=means, policy=policy, progress=progress, **experiment)
     files = {"means_file": means_file, "log_file": log_file, "columns": columns}
     answer = replace(answer, config={**answer.config, **files})
     text = json.dumps(answer.to_dict())
@@ -149,15 +122,15 @@ def _means(means_file: str | None, log_file: str | None, columns: str) -> FloatA
         return load_means(means_file)
     if not log_file:
         return None
-    if len(names(columns)) != 3:
+    if len(split_names(columns)) != 3:
         raise InvalidInputError(f"columns must name user, arm and reward; got {columns!r}.")
-    user, arm, reward = names(columns)
+    user, arm, reward = split_names(columns)
     logged = from_log(log_file, user=user, arm=arm, reward=reward)
     console.err.print(f"{log_file}: {logged.report}", highlight=False, soft_wrap=True)
     return logged.means
 
 
-def _whole(text: str) -> int:
+def _integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:

@@ -30,7 +30,7 @@ def command(folder: Path, out: Path | None) -> None:
     from shoal import __version__
     from shoal.cli import console
     from shoal.experiments.records import check_new
-    from shoal.experiments.sweep.folder import SweepFolder, write_whole
+    from shoal.experiments.sweep.folder import SweepFolder, write_atomically
     from shoal.figures.report import report_page
 
     if out:
@@ -50,7 +50,7 @@ def command(folder: Path, out: Path | None) -> None:
         )
     target = out or folder / "report.html"
     target.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(target, page.encode())
+    write_atomically(target, page.encode())
     console.out.print(f"{target}", highlight=False, soft_wrap=True)
 
 

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from shoal.arrays import FloatArray
 from shoal.cli.options import (
     engine_options,
     json_option,
     means_option,
-    play_options,
     policy_options,
     problem_options,
-    settings,
+    reward_options,
 )
 from shoal.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from shoal.cli.console import Update
+    from shoal.engines import Engine
     from shoal.experiments import Run
 
 
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
 @click.argument("policy", default="shoal")
 @click.option("--instance", default="uniform", show_default=True, help="Class of the instance.")
 @problem_options
-@play_options
+@reward_options
 @means_option
 @policy_options
 @click.option(
@@ -42,64 +39,41 @@ if TYPE_CHECKING:
 @json_option
 def command(
     policy: str,
-    instance: str,
-    n_users: int,
-    n_arms: int,
-    min_group_size: int,
-    horizon: int,
-    seed: int,
-    rewards: str,
-    participation: float,
     means_file: str | None,
-    options: tuple[str, ...],
     n_shards: int | None,
-    engine: str,
-    address: str | None,
-    n_workers: int | None,
+    engine: Engine,
     as_json: bool,
+    **experiment: Any,
 ) -> None:
     """Run POLICY once and show its regret over time.
 
-    POLICY is a name from "shoal policies", by default "shoal"; its options are set with
-    -o NAME=VALUE. With --shards, users are drawn and played shard by shard, on this machine or on
-    a Ray cluster.
+    POLICY is a name from "shoal policies", by default "shoal"; its options are those that
+    "shoal tune" chose, unless --untuned is given, and -o NAME=VALUE overrides them. With --shards,
+    users are drawn and played shard by shard, on this machine or on a Ray cluster.
     """
     from shoal.cli import console
-    from shoal.engines import make_engine
     from shoal.experiments import simulate, simulate_shards
+    from shoal.instances import load_means
 
-    given: dict[str, Any] = {
-        "min_group_size": min_group_size,
-        "horizon": horizon,
-        "rewards": rewards,
-        "participation": participation,
-        "seed": seed,
-        "options": settings(options),
-        "n_checkpoints": 10,
-    }
-    runner = make_engine(engine, n_workers=n_workers, address=address)
-    if n_shards is None:
-        if engine != "local" or n_workers is not None:
-            raise InvalidInputError("--engine and --workers need --shards; got none.")
-        means = _means(means_file, instance, n_users, n_arms, seed)
-        with console.progress(policy) as progress:
-            run = simulate(policy, means, **given, progress=_adding(progress, horizon))
-    else:
-        if means_file:
-            raise InvalidInputError(
-                f"--means must be left out beside --shards, which draws users; got {means_file!r}."
-            )
-        with console.progress(policy) as progress:
+    values = click.get_current_context().params
+    if n_shards is None and (values["engine"] != "local" or values["n_workers"] is not None):
+        raise InvalidInputError("--engine and --workers need --shards; got none.")
+    if n_shards is not None and means_file:
+        raise InvalidInputError(
+            f"--means must be left out beside --shards, which draws users; got {means_file!r}."
+        )
+    experiment["n_checkpoints"] = 10
+    with console.progress(policy) as progress:
+        tick = console.counter(progress, (n_shards or 1) * experiment["horizon"])
+        if n_shards is not None:
             run = simulate_shards(
-                policy,
-                instance=instance,
-                n_users=n_users,
-                n_arms=n_arms,
-                n_shards=n_shards,
-                engine=runner,
-                progress=_adding(progress, n_shards * horizon),
-                **given,
+                policy, n_shards=n_shards, engine=engine, progress=tick, **experiment
             )
+        elif means_file:
+            del experiment["instance"]
+            run = simulate(policy, load_means(means_file), progress=tick, **experiment)
+        else:
+            run = simulate(policy, progress=tick, **experiment)
     if as_json:
         click.echo(
             json.dumps(
@@ -118,31 +92,9 @@ def command(
     _show(run)
 
 
-def _means(
-    means_file: str | None, instance: str, n_users: int, n_arms: int, seed: int
-) -> FloatArray:
-    from shoal.experiments.seeds import stream
-    from shoal.instances import instance as draw
-    from shoal.instances import load_means
-
-    if means_file:
-        return load_means(means_file)
-    return draw(instance, n_users, n_arms, rng=stream(seed, "comparison", instance, 0))
-
-
-def _adding(progress: Update, total: int) -> Callable[[int], None]:
-    done = 0
-
-    def tick(rounds: int) -> None:
-        nonlocal done
-        done += rounds
-        progress("", done, total)
-
-    return tick
-
-
 def _show(run: Run) -> None:
     from shoal.cli import console
+    from shoal.experiments.setting import spell
 
     problem = run.problem
     shards = f" in {problem.n_shards:,} shards" if problem.n_shards > 1 else ""
@@ -155,6 +107,8 @@ def _show(run: Run) -> None:
             for t, regret in zip(run.rounds, run.cumulative_regret, strict=True)
         ],
     )
+    if run.options:
+        console.out.print(f"options: {spell(run.options)}", highlight=False, soft_wrap=True)
     console.out.print(
         f"smallest group seen: {run.smallest_group}; totals withheld: {run.withheld:,}; "
         f"{problem.n_users * int(run.rounds[-1]) / run.seconds / 1e6:.1f} million user-rounds/s"

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from shoal.cli.main import Stopped
 from shoal.cli.options import engine_options, json_option
+
+if TYPE_CHECKING:
+    from shoal.engines import Engine
 
 
 @click.command(name="sweep")
@@ -31,9 +35,7 @@ def command(
     file: Path,
     out: Path,
     new: Path | None,
-    engine: str,
-    address: str | None,
-    n_workers: int | None,
+    engine: Engine,
     as_json: bool,
 ) -> None:
     """Play every combination of the values in FILE, a TOML file, and keep the records in a folder.
@@ -42,32 +44,31 @@ def command(
     what is missing; "shoal status" tells how far it is, "shoal report" shows what it found.
     """
     from shoal.cli import console
-    from shoal.engines import make_engine
     from shoal.experiments.sweep import read_configuration, sweep
 
     configuration = read_configuration(file)
     try:
         with console.progress("sweeping") as progress:
-            outcome = sweep(
+            summary = sweep(
                 configuration,
                 out,
                 new=new,
-                engine=make_engine(engine, n_workers=n_workers, address=address),
+                engine=engine,
                 progress=lambda finished, done, total: progress("", done, total),
             )
     except KeyboardInterrupt:
         raise Stopped("Stopped; the same command goes on with what is missing.") from None
     if as_json:
-        click.echo(json.dumps(asdict(outcome)))
+        click.echo(json.dumps(asdict(summary)))
     else:
         console.table(
             f"{new or out}",
             ["cells", "done before", "copied", "done now", "failed"],
-            [(outcome.total, outcome.before, outcome.taken, outcome.done, outcome.failed)],
+            [(summary.total, summary.before, summary.taken, summary.done, summary.failed)],
         )
-    if outcome.failed:
+    if summary.failed:
         click.echo(
-            f"{outcome.failed} of {outcome.total} cells failed: "
+            f"{summary.failed} of {summary.total} cells failed: "
             f'"shoal status {new or out}" says why, and the same command tries them again.',
             err=True,
         )

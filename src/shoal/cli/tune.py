@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
-from shoal.cli.options import engine_options, json_option, names, problem_options
+from shoal.cli.options import (
+    engine_options,
+    instances_option,
+    json_option,
+    policies_option,
+    problem_options,
+    runs_option,
+)
 
 
 @click.command(name="tune")
-@click.option(
-    "--instances", default="uniform,linear", show_default=True, help="Classes of instances."
-)
-@click.option("--policies", help="Policies by name; by default all that have a grid.")
+@instances_option
+@policies_option("all that have a grid")
 @problem_options
-@click.option("--runs", "n_runs", default=20, show_default=True, help="Validation runs per point.")
+@runs_option(20, "Validation runs per point.")
 @engine_options
 @click.option(
     "--out",
@@ -25,19 +31,7 @@ from shoal.cli.options import engine_options, json_option, names, problem_option
 )
 @json_option
 def command(
-    instances: str,
-    policies: str | None,
-    n_users: int,
-    n_arms: int,
-    min_group_size: int,
-    horizon: int,
-    seed: int,
-    n_runs: int,
-    engine: str,
-    address: str | None,
-    n_workers: int | None,
-    out: Path | None,
-    as_json: bool,
+    policies: list[str] | None, n_runs: int, out: Path | None, as_json: bool, **experiment: Any
 ) -> None:
     """Choose hyperparameters on separate validation instances.
 
@@ -46,26 +40,20 @@ def command(
     paper's policies and one for the others.
     """
     from shoal.cli import console
-    from shoal.engines import make_engine
     from shoal.experiments.records import check_new
+    from shoal.experiments.setting import spell
     from shoal.experiments.tune import GRID, tune
 
     if out:
         check_new(out, "file")
     with console.progress("tuning") as progress:
-        found = tune(
-            instances=names(instances),
-            policies=names(policies) if policies else tuple(GRID),
-            n_users=n_users,
-            n_arms=n_arms,
-            min_group_size=min_group_size,
-            horizon=horizon,
+        choices = tune(
+            policies=policies or tuple(GRID),
             n_runs=n_runs,
-            seed=seed,
-            engine=make_engine(engine, n_workers=n_workers, address=address),
             progress=lambda finished, done, total: progress("", done, total),
+            **experiment,
         )
-    text = json.dumps(found, indent=2, sort_keys=True)
+    text = json.dumps(choices, indent=2, sort_keys=True)
     if out:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text + "\n", encoding="utf-8")
@@ -76,12 +64,8 @@ def command(
         f"Chosen on {n_runs} validation runs",
         ["instances", "policy", "options", "regret"],
         [
-            (instance, policy, _spell(choice["options"]), choice["regret"])
-            for instance, chosen in found["chosen"].items()
+            (instance, policy, spell(choice["options"]), choice["regret"])
+            for instance, chosen in choices["chosen"].items()
             for policy, choice in chosen.items()
         ],
     )
-
-
-def _spell(options: dict[str, object]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in options.items())

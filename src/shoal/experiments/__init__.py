@@ -1,11 +1,12 @@
-"""Policies against environments: single runs, comparisons, tuning, and their records."""
+"""Policies against environments: single runs, comparisons, tuning, prices, and their records."""
 
 from shoal.experiments.comparison import compare
-from shoal.experiments.costs import Cost, Interval, Price
-from shoal.experiments.pricing import price
+from shoal.experiments.price import Cost, Price, price
 from shoal.experiments.records import Comparison
 from shoal.experiments.run import Run, simulate
+from shoal.experiments.setting import Setting
 from shoal.experiments.shards import simulate_shards
+from shoal.experiments.statistics import Interval
 
 __all__ = [
     "Comparison",
@@ -13,6 +14,7 @@ __all__ = [
     "Interval",
     "Price",
     "Run",
+    "Setting",
     "compare",
     "price",
     "simulate",

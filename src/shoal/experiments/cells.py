@@ -1,54 +1,170 @@
-"""Running the cells of an experiment on an engine, with progress."""
+"""Cells: one policy on one setting and a block of runs; every experiment is a grid of them.
+
+Runs are shards of one problem, up to twenty at a time, so that the cost of a round in Python is
+paid once for all of them. A cell depends on the seed and on itself alone, so that the records are
+the same whatever the number of workers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from typing import Any
 
-from shoal.engines import Engine, Tick
+import numpy as np
 
-Progress = Callable[[str, int, int], None]
+from shoal import __version__
+from shoal.arrays import FloatArray
+from shoal.engines import Engine, LocalEngine, Tick
+from shoal.experiments.run import N_CHECKPOINTS, Play, PolicyMaker, Run
+from shoal.experiments.seeds import stream
+from shoal.experiments.setting import Setting, spell
+from shoal.model.numbers import share
+
+RUNS_PER_CELL = 20
+MOST_USERS_PER_CELL = 1_000_000
+"""Large populations are played in smaller blocks of runs, to bound a cell's memory."""
+
+ProgressCallback = Callable[[str, int, int], None]
 """Called with (what has just finished or "", rounds done, rounds in all)."""
 
 
-class AnyCell(Protocol):
-    """What every kind of cell can say of itself."""
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """All that a worker needs to play a block of runs.
+
+    Attributes
+    ----------
+    options
+        The policy's options, resolved.
+    purpose
+        The experiment that the cell belongs to: it names the streams of randomness.
+    means
+        Means that the caller brings, (n_users, n_arms), in place of the setting's instances.
+    version
+        The version of Shoal that plays it.
+    """
+
+    setting: Setting
+    policy: str | PolicyMaker
+    options: Mapping[str, Any]
+    first_run: int = 0
+    n_runs: int = 1
+    purpose: str = "comparison"
+    means: FloatArray | None = None
+    n_checkpoints: int = N_CHECKPOINTS
+    version: str = __version__
+
+    def __post_init__(self) -> None:
+        """Refuse a participation for each user: runs of one cell are played side by side."""
+        share("participation", self.setting.participation)
 
     @property
     def title(self) -> str:
         """What it plays, in a few words."""
-        ...
+        return f"{self.policy} on {self.setting.instance}"
+
+    def __str__(self) -> str:
+        options = {"options": dict(self.options)} if self.options else {}
+        details = spell(options | self.setting.as_json(without=("instance",)))
+        last = self.first_run + self.n_runs - 1
+        return f"{self.title}, runs {self.first_run} to {last} ({details})"
+
+    @cached_property
+    def content(self) -> dict[str, Any]:
+        """What the cell's records depend on, as JSON has it."""
+        return {
+            "instance": self.setting.instance,
+            "policy": self.policy,
+            "options": dict(self.options),
+            **self.setting.as_json(without=("instance",)),
+            "first_run": self.first_run,
+            "n_runs": self.n_runs,
+            "shoal": self.version,
+        }
+
+    @cached_property
+    def name(self) -> str:
+        """A hash of the content: the same whatever the rest of the grid."""
+        text = json.dumps(self.content, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:20]
 
     @property
-    def rounds(self) -> int:
-        """Rounds to play."""
-        ...
+    def user_rounds(self) -> int:
+        """Rounds × users × runs: how much work it is."""
+        return self.setting.horizon * self.setting.n_users * self.n_runs
+
+    def run_means(self, run: int) -> FloatArray:
+        """Return the means of one run, (n_users, n_arms)."""
+        return self.setting.draw(run, purpose=self.purpose) if self.means is None else self.means
+
+    def start(self) -> Play:
+        """Begin to play, the runs as shards of one problem."""
+        seed = stream(self.setting.seed, self.purpose, "play", self.first_run).integers(2**32)
+        runs = range(self.first_run, self.first_run + self.n_runs)
+        return Play(
+            self.policy,
+            np.stack([self.run_means(run) for run in runs]),
+            replace(self.setting, seed=int(seed)),
+            self.options,
+            self.n_checkpoints,
+        )
 
 
-Cell = TypeVar("Cell", bound=AnyCell)
-Result = TypeVar("Result")
+def blocks(n_users: int, n_runs: int) -> list[tuple[int, int]]:
+    """Return how runs are split over cells: the first run and the number of runs of each.
+
+    >>> blocks(400_000, 5)
+    [(0, 2), (2, 2), (4, 1)]
+    """
+    size = runs_per_cell(n_users)
+    return [(first, min(size, n_runs - first)) for first in range(0, n_runs, size)]
+
+
+def runs_per_cell(n_users: int) -> int:
+    """Return the most runs of so many users that one cell has."""
+    return max(1, min(RUNS_PER_CELL, MOST_USERS_PER_CELL // n_users))
+
+
+def combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return every combination of the values of a grid.
+
+    >>> combinations({"gamma": [1, 2], "grid": ["minimax"]})
+    [{'gamma': 1, 'grid': 'minimax'}, {'gamma': 2, 'grid': 'minimax'}]
+    """
+    return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+
+
+def run_cell(cell: Cell, tick: Tick) -> Run:
+    """Play one cell, in a worker."""
+    return cell.start().finish(tick)
 
 
 def run_cells(
-    work: Callable[[Cell, Tick], Result],
     cells: Sequence[Cell],
-    engine: Engine,
-    progress: Progress | None = None,
-) -> list[Result]:
-    """Run the cells on an engine and return what they give, in order."""
-    told = progress or (lambda finished, done, total: None)
-    total = sum(cell.rounds for cell in cells)
+    *,
+    engine: Engine | None = None,
+    progress: ProgressCallback | None = None,
+    title: Callable[[Cell], str] = lambda cell: cell.title,
+) -> list[Run]:
+    """Play cells on an engine, by default a process per core; return their runs in order."""
+    report = progress or (lambda finished, done, total: None)
+    total = sum(cell.setting.horizon for cell in cells)
     done = 0
 
     def tick(rounds: int) -> None:
         nonlocal done
         done += rounds
-        told("", done, total)
+        report("", done, total)
 
-    results: dict[int, Result] = {}
-    with closing(engine.run(work, cells, tick=tick)) as finished:
-        for index, result in finished:
-            results[index] = result
-            told(cells[index].title, done, total)
-    return [results[index] for index in range(len(cells))]
+    runs: dict[int, Run] = {}
+    with closing((engine or LocalEngine()).run(run_cell, cells, tick=tick)) as results:
+        for index, run in results:
+            runs[index] = run
+            report(title(cells[index]), done, total)
+    return [runs[index] for index in range(len(cells))]

@@ -1,4 +1,4 @@
-"""What a comparison leaves behind: curves as a table, their summary, the whole configuration."""
+"""The records of a comparison: curves as a table, their summary, the whole configuration."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ import polars as pl
 
 from shoal import __version__
 from shoal.errors import InvalidInputError, ShoalError
+from shoal.experiments.cells import Cell
 from shoal.experiments.run import Run
+from shoal.experiments.statistics import regret_intervals
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,29 +42,17 @@ class Comparison:
 
     @classmethod
     def from_runs(
-        cls, runs: Sequence[tuple[str, str, int, Run]], config: Mapping[str, Any]
+        cls, cells: Sequence[Cell], runs: Sequence[Run], config: Mapping[str, Any]
     ) -> Comparison:
-        """Collect runs, each given as (instance class, policy, number of its first run, run)."""
-        records, cells = [], []
-        for instance, policy, first, run in runs:
-            n_shards, n_checkpoints = run.curves.shape
-            records.append(
-                pl.DataFrame(
-                    {
-                        "run": np.repeat(np.arange(first, first + n_shards), n_checkpoints),
-                        "round": np.tile(run.rounds, n_shards),
-                        "regret": run.curves.ravel(),
-                    }
-                ).select(
-                    pl.lit(instance).alias("instance"),
-                    pl.lit(policy).alias("policy"),
-                    pl.all(),
-                )
-            )
-            cells.append(
+        """Collect the runs of cells."""
+        records, rows = [], []
+        for cell, run in zip(cells, runs, strict=True):
+            names = {"instance": cell.setting.instance, "policy": run.policy}
+            labels = [pl.lit(value).alias(name) for name, value in names.items()]
+            records.append(run_records(run, cell.first_run).select(*labels, pl.all()))
+            rows.append(
                 {
-                    "instance": instance,
-                    "policy": policy,
+                    **names,
                     "smallest_group": run.smallest_group,
                     "withheld": run.withheld,
                     "user_rounds": run.problem.n_users * int(run.rounds[-1]),
@@ -70,7 +60,7 @@ class Comparison:
                 }
             )
         merged = (
-            pl.DataFrame(cells)
+            pl.DataFrame(rows)
             .group_by("instance", "policy", maintain_order=True)
             .agg(smallest_released(), pl.sum("withheld", "user_rounds", "seconds"))
         )
@@ -93,7 +83,7 @@ class Comparison:
 
     def curves(self) -> pl.DataFrame:
         """Return the mean over runs and its 95 % interval at every checkpoint."""
-        return mean_and_interval(self.records, by=["instance", "policy", "round"])
+        return regret_intervals(self.records, by=["instance", "policy", "round"])
 
     def summary(self) -> pl.DataFrame:
         """Return the total regret of each policy with its 95 % interval, and what it took."""
@@ -106,15 +96,27 @@ class Comparison:
             self.fill(part)
 
     def fill(self, folder: Path) -> None:
-        """Write the same files into a folder that is there."""
+        """Write the same files into an existing folder."""
         text = json.dumps(self.config, indent=2, sort_keys=True)
         self.records.write_parquet(folder / "records.parquet", metadata={"shoal": text})
         self.summary().write_csv(folder / "summary.csv")
         (folder / "config.json").write_text(text + "\n", encoding="utf-8")
 
 
+def run_records(run: Run, first_run: int) -> pl.DataFrame:
+    """Return a row per run and checkpoint with the cumulative regret; a run is a shard."""
+    n_runs, n_checkpoints = run.curves.shape
+    return pl.DataFrame(
+        {
+            "run": np.repeat(np.arange(first_run, first_run + n_runs), n_checkpoints),
+            "round": np.tile(run.rounds, n_runs),
+            "regret": run.curves.ravel(),
+        }
+    )
+
+
 def check_new(path: Path, kind: str) -> None:
-    """Refuse, before the work starts, a place for results that exists or can't be had."""
+    """Refuse, before the work starts, a path for results that exists or can't be written."""
     if path.exists():
         raise InvalidInputError(f"out must be a new {kind}; {str(path)!r} exists.")
     parent = next(p for p in path.absolute().parents if p.exists())
@@ -124,15 +126,15 @@ def check_new(path: Path, kind: str) -> None:
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """Give a folder to fill that becomes ``folder`` once it is whole; nothing is left of a failure.
+    """Yield a folder to fill, renamed to ``folder`` at the end and removed after a failure.
 
-    What exists is never overwritten.
+    An existing folder is never overwritten.
     """
     part = folder.with_name(f".{folder.name}.part")
     try:
         if folder.exists():
             raise InvalidInputError(f"out must be a new folder; {str(folder)!r} exists.")
-        shutil.rmtree(part, ignore_errors=True)  # of one who was killed
+        shutil.rmtree(part, ignore_errors=True)  # left by a process that was killed
         part.mkdir(parents=True)
         yield part
         part.rename(folder)
@@ -149,28 +151,3 @@ def smallest_released() -> pl.Expr:
     """Return the smallest group over cells, 0 if none of them released anything."""
     group = pl.col("smallest_group")
     return group.filter(group > 0).min().fill_null(0)
-
-
-def mean_and_interval(records: pl.DataFrame, *, by: Sequence[str]) -> pl.DataFrame:
-    """Return for each group the mean regret over runs, their number, and the 95 % interval."""
-    means = records.group_by(by, maintain_order=True).agg(
-        pl.mean("regret").alias("mean"),
-        pl.std("regret").fill_null(0.0).alias("deviation"),
-        pl.len().alias("runs"),
-    )
-    quantiles = {n: _quantile(n) for n in means["runs"].unique()}
-    half = (
-        pl.col("deviation")
-        / pl.col("runs").sqrt()
-        * pl.col("runs").replace_strict(quantiles, return_dtype=pl.Float64)
-    )
-    return means.with_columns(low=pl.col("mean") - half, high=pl.col("mean") + half).drop(
-        "deviation"
-    )
-
-
-def _quantile(n_runs: int) -> float | None:
-    """Return Student's 97.5 % point; one run has no interval."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(n_runs - 1, 0.975)) if n_runs > 1 else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,21 +16,28 @@ from shoal.environments.registry import check_rewards
 from shoal.environments.regret import RegretMeter, spread_checkpoints
 from shoal.errors import InvalidInputError
 from shoal.experiments.seeds import stream
+from shoal.experiments.setting import GIVEN, Setting, SettingOptions, make_setting
 from shoal.model import Problem, Stateful
 from shoal.model.numbers import whole_number
 from shoal.policies import Policy, find_policy, make_policy
+from shoal.policies.tuned import resolve_options
 
 PolicyMaker = Callable[..., Policy]
 
+N_CHECKPOINTS = 200
+"""Checkpoints of a run, unless the caller says otherwise."""
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """What happened.
+    """The record of one policy's run.
 
     Attributes
     ----------
     policy
         The policy's name.
+    options
+        The options that it was made with: the tuned ones and the caller's.
     problem
         The problem that was played; ``min_group_size`` is 1 for a policy that is not anonymous.
     rounds
@@ -46,6 +53,7 @@ class Run:
     """
 
     policy: str
+    options: Mapping[str, Any]
     problem: Problem
     rounds: LongArray
     curves: FloatArray
@@ -64,19 +72,23 @@ class Run:
         """Total pseudo-regret over all users and rounds."""
         return float(self.curves[:, -1].sum())
 
+    def __repr__(self) -> str:
+        return (
+            f"Run(policy={self.policy!r}, options={dict(self.options)!r}, "
+            f"problem={self.problem!r}, regret={self.regret:.6g}, "
+            f"smallest_group={self.smallest_group}, withheld={self.withheld})"
+        )
+
 
 def simulate(
     policy: str | PolicyMaker,
-    means: ArrayLike,
+    means: ArrayLike | None = None,
     *,
-    min_group_size: int,
-    horizon: int,
-    rewards: str = "bernoulli",
-    participation: ArrayLike = 1.0,
-    seed: int = 0,
     options: Mapping[str, Any] | None = None,
-    n_checkpoints: int = 200,
+    tuned: bool = True,
+    n_checkpoints: int = N_CHECKPOINTS,
     progress: Callable[[int], None] | None = None,
+    **setting: Unpack[SettingOptions],
 ) -> Run:
     """Play a policy for ``horizon`` rounds.
 
@@ -87,51 +99,76 @@ def simulate(
         ``(problem, rng=..., **options)``.
     means
         Expected rewards, (n_users, n_arms); or (n_shards, n_users, n_arms) for shards that
-        learn alone, for example replications.
-    min_group_size
-        Least users behind a total. A policy that is not anonymous plays with 1.
-    rewards
-        "bernoulli", "gaussian", "bounded" or "deterministic".
-    participation
-        Probability that a user reports in a round, one number or (n_users,).
+        learn alone, for example replications. By default they are drawn from the setting's
+        instances.
     options
         Options of the policy.
+    tuned
+        Start from the options that ``shoal tune`` chose for the class of instances, those of
+        "uniform" where none were; False starts from the policy's defaults.
     progress
         Called with the rounds just played, about a hundred times in a run.
+    **setting
+        ``min_group_size``, ``horizon`` and the other fields of a ``Setting``, or a whole one as
+        ``setting``. A policy that is not anonymous plays with a ``min_group_size`` of 1.
 
     Examples
     --------
     >>> from shoal.instances import uniform
     >>> means = uniform(50, 5, rng=np.random.default_rng(0))
-    >>> run = simulate("elimination-greedy", means, min_group_size=4, horizon=10_000)
-    >>> run.rounds[-1], run.smallest_group
-    (np.int64(10000), 4)
+    >>> run = simulate("explore-then-commit", means, min_group_size=4, horizon=10_000)
+    >>> run.options, run.rounds[-1], run.smallest_group
+    ({'exploration': 0.18}, np.int64(10000), 4)
     """
-    play = Play(
-        policy,
-        means,
-        min_group_size=min_group_size,
-        horizon=horizon,
-        rewards=rewards,
-        participation=participation,
-        seed=seed,
-        options=options,
-        n_checkpoints=n_checkpoints,
-    )
-    told = 0
-    while not play.finished:
-        play.advance(max(1, play.horizon // 100))
-        if progress:
-            progress(play.played - told)
-            told = play.played
-    return play.run()
+    if means is None:
+        whole = make_setting(setting)
+        stack = whole.draw()[None]
+    else:
+        stack = _stack(means)
+        _, n_users, n_arms = stack.shape
+        setting.setdefault("instance", GIVEN)
+        whole = make_setting(setting, n_users=n_users, n_arms=n_arms)
+    chosen = choose_options(policy, options, instance=whole.instance, tuned=tuned)
+    return Play(policy, stack, whole, chosen, n_checkpoints).finish(progress)
+
+
+def choose_options(
+    policy: str | PolicyMaker,
+    options: Mapping[str, Any] | None,
+    *,
+    instance: str,
+    tuned: bool,
+) -> dict[str, Any]:
+    """Return the options of a policy by name; nothing is tuned for a policy of the caller's own."""
+    if isinstance(policy, str):
+        return resolve_options(policy, options, instance=instance, tuned=tuned)
+    return dict(options or {})
+
+
+def _stack(means: ArrayLike) -> FloatArray:
+    """Return means of any number of shards, (n_shards, n_users, n_arms)."""
+    stack = np.asarray(means)
+    if stack.ndim not in (2, 3) or stack.dtype.kind not in "fiub":
+        raise InvalidInputError(
+            "means must be numbers of shape (n_users, n_arms) or (n_shards, n_users, n_arms); "
+            f"got shape {stack.shape} of {stack.dtype}."
+        )
+    return stack[None] if stack.ndim == 2 else stack
 
 
 class Play(Stateful):
-    """A run under way, which can be saved and taken up again, bit for bit.
+    """A run in progress, which can be saved and restored, bit for bit.
 
-    What changes is small: the means are not part of the state, so that who takes it up must make
-    the same ``Play`` first. Parameters are those of ``simulate``.
+    The means are not part of the state: restore it into a ``Play`` made with the same arguments.
+
+    Parameters
+    ----------
+    means
+        Expected rewards, (n_shards, n_users, n_arms).
+    setting
+        What is played; its seed is that of the policy and of the rewards.
+    options
+        The policy's options, resolved.
     """
 
     changing = ("learner", "environment", "meter", "played", "seconds")
@@ -139,55 +176,44 @@ class Play(Stateful):
     def __init__(
         self,
         policy: str | PolicyMaker,
-        means: ArrayLike,
-        *,
-        min_group_size: int,
-        horizon: int,
-        rewards: str = "bernoulli",
-        participation: ArrayLike = 1.0,
-        seed: int = 0,
-        options: Mapping[str, Any] | None = None,
-        n_checkpoints: int = 200,
+        means: FloatArray,
+        setting: Setting,
+        options: Mapping[str, Any],
+        n_checkpoints: int = N_CHECKPOINTS,
     ) -> None:
-        stack = np.asarray(means)
-        if stack.ndim not in (2, 3) or stack.dtype.kind not in "fiub":
-            raise InvalidInputError(
-                "means must be numbers of shape (n_users, n_arms) or (n_shards, n_users, n_arms); "
-                f"got shape {stack.shape} of {stack.dtype}."
-            )
-        if stack.ndim == 2:
-            stack = stack[None]
-        n_shards, shard_size, n_arms = stack.shape
+        n_shards, shard_size, n_arms = means.shape
         entry = find_policy(policy) if isinstance(policy, str) else None
         problem = Problem(
             n_users=n_shards * shard_size,
             n_arms=n_arms,
-            min_group_size=min_group_size,
-            horizon=whole_number("horizon", horizon),
+            min_group_size=setting.min_group_size,
+            horizon=setting.horizon,
             n_shards=n_shards,
-            bounded=REWARDS[check_rewards(rewards)].bounded,
+            bounded=REWARDS[setting.rewards].bounded,
         )
         if entry and not entry.anonymous:
             problem = replace(problem, min_group_size=1)
-        flat = np.ascontiguousarray(stack.reshape(-1, n_arms), dtype=np.float64)
-        environment = make_environment(
-            rewards, problem, flat, rng=stream(seed, "rewards"), participation=participation
+        flat = np.ascontiguousarray(means.reshape(-1, n_arms), dtype=np.float64)
+        self.environment = make_environment(
+            setting.rewards,
+            problem,
+            flat,
+            rng=stream(setting.seed, "rewards"),
+            participation=setting.participation,
         )
-        chosen = dict(options or {})
-        if entry and entry.hindsight:
-            chosen.setdefault("arm", stack.sum(axis=1).argmax(axis=1))
-        rng = stream(seed, "policy")
+        self.options = dict(options)
+        known = {"arm": means.sum(axis=1).argmax(axis=1)} if entry and entry.hindsight else {}
+        rng = stream(setting.seed, "policy")
         if isinstance(policy, str):
-            learner = make_policy(policy, problem, rng=rng, options=chosen)
+            learner = make_policy(policy, problem, rng=rng, options=known | self.options)
         else:
-            learner = policy(problem, rng=rng, **chosen)
+            learner = policy(problem, rng=rng, **self.options)
         self.policy = policy if isinstance(policy, str) else type(learner).__name__
         self.learner = learner
-        self.environment = environment
-        self.horizon = learner.need_horizon()
-        checkpoints = spread_checkpoints(self.horizon, whole_number("n_checkpoints", n_checkpoints))
-        self.checkpoints = checkpoints
-        self.meter = RegretMeter(flat, problem, checkpoints)
+        self.horizon = setting.horizon
+        n_checkpoints = whole_number("n_checkpoints", n_checkpoints)
+        self.checkpoints = spread_checkpoints(self.horizon, n_checkpoints)
+        self.meter = RegretMeter(flat, problem, self.checkpoints)
         self.played = 0
         self.seconds = 0.0
 
@@ -196,11 +222,12 @@ class Play(Stateful):
         """Whether all rounds are played."""
         return self.played >= self.horizon
 
-    def advance(self, rounds: int) -> None:
-        """Play that many rounds, and more where a plan is repeated for longer."""
+    def advance(self, rounds: int) -> int:
+        """Play that many rounds, and more where a plan is repeated for longer; return how many."""
         learner, environment, meter = self.learner, self.environment, self.meter
         ask, play, tell, add = learner.ask, environment.play, learner.tell, meter.add
-        end = min(self.played + rounds, self.horizon)
+        before = self.played
+        end = min(before + rounds, self.horizon)
         start = perf_counter()
         while self.played < end:
             plan = ask()
@@ -208,11 +235,21 @@ class Play(Stateful):
             add(plan)
             self.played += plan.repeats
         self.seconds += perf_counter() - start
+        return self.played - before
+
+    def finish(self, progress: Callable[[int], None] | None = None) -> Run:
+        """Play all rounds that are left, and return the record."""
+        while not self.finished:
+            rounds = self.advance(max(1, self.horizon // 100))
+            if progress:
+                progress(rounds)
+        return self.run()
 
     def run(self) -> Run:
-        """Return what happened so far."""
+        """Return the record so far."""
         return Run(
             policy=self.policy,
+            options=self.options,
             problem=self.learner.problem,
             rounds=self.checkpoints,
             curves=self.meter.curves,

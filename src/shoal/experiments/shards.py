@@ -1,76 +1,58 @@
 """A population larger than a machine's memory, played shard by shard.
 
 Regret is a sum over users, and shards learn alone, so that no two of them need to be in memory
-together. A shard draws its own users, around what the whole population shares, and plays its own
-rounds; what it gives depends on the seed and its number alone. On a Ray cluster each shard lives
-in an actor that keeps its state, and goes on after a kill as if nothing had happened.
+together. A shard is a cell that draws users of its own around tastes that the whole population
+shares; its record depends on the seed and its number alone. On a Ray cluster each shard lives in
+an actor that keeps its state, and continues after a kill as if nothing had happened.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, Unpack
 
 import numpy as np
 
 from shoal.engines import Engine, LocalEngine, Steps
-from shoal.errors import UnknownNameError
-from shoal.experiments.run import Play, PolicyMaker, Run
-from shoal.experiments.seeds import stream
-from shoal.instances import INSTANCES, instance
+from shoal.experiments.cells import Cell
+from shoal.experiments.run import N_CHECKPOINTS, PolicyMaker, Run, choose_options
+from shoal.experiments.setting import SettingOptions, make_setting
 from shoal.model import Problem, State
-from shoal.model.numbers import whole_number
-from shoal.policies.registry import check_options
 
 STEPS = 20
-"""A shard's state is kept so many times in a run: that is the most that a kill costs."""
-
-
-@dataclass(frozen=True)
-class Shard:
-    """One shard: all that a worker needs to know."""
-
-    number: int
-    instance: str
-    policy: str | PolicyMaker
-    problem: Problem  # of the shard alone
-    seed: int
-    play: Mapping[str, Any]
+"""A shard's state is saved so many times in a run: a kill costs at most one part."""
 
 
 def simulate_shards(
     policy: str | PolicyMaker,
     *,
-    n_users: int,
-    n_arms: int,
     n_shards: int,
-    min_group_size: int,
-    horizon: int,
-    instance: str = "clustered",
-    rewards: str = "bernoulli",
-    participation: float = 1.0,
-    seed: int = 0,
     options: Mapping[str, Any] | None = None,
-    n_checkpoints: int = 200,
+    tuned: bool = True,
+    n_checkpoints: int = N_CHECKPOINTS,
     engine: Engine | None = None,
     progress: Callable[[int], None] | None = None,
+    **setting: Unpack[SettingOptions],
 ) -> Run:
     """Play a policy on a population of any size, a few shards at a time.
 
     Parameters
     ----------
-    n_users, n_shards
-        Users over all shards, a multiple of the shards. A shard of 10,000 to 100,000 users learns
-        what people have in common as well as all of them would.
-    instance
-        Class of the population. Its users are drawn shard by shard; tastes or arms are the same
-        for all.
+    n_shards
+        Shards of equal size. A shard of 10,000 to 100,000 users learns what people have in common
+        as well as all of them would.
+    options, tuned, n_checkpoints
+        As in ``simulate``.
     engine
         Where the shards run; by default a process per core.
     progress
         Called with the rounds just played, counted over all shards; below 0 where a worker died
         and they are played again.
+    **setting
+        ``n_users`` over all shards, ``n_arms``, ``min_group_size``, ``horizon`` and the other
+        fields of a ``Setting``, or a whole one as ``setting``. The instances are "clustered" by
+        default: users are drawn shard by shard, tastes or arms are the same for all.
 
     Examples
     --------
@@ -79,31 +61,25 @@ def simulate_shards(
     >>> run.curves.shape, run.smallest_group
     ((4, 20), 5)
     """
-    whole = Problem(
-        n_users, n_arms, min_group_size, whole_number("horizon", horizon), n_shards=n_shards
-    )
-    if instance not in INSTANCES:
-        raise UnknownNameError("instance", instance, INSTANCES)
-    if isinstance(policy, str):
-        check_options(policy, options or {})
-    play = {
-        "rewards": rewards,
-        "participation": participation,
-        "options": options,
-        "n_checkpoints": n_checkpoints,
-    }
-    own = Problem(whole.shard_size, n_arms, min_group_size, horizon)
-    shards = [Shard(number, instance, policy, own, seed, play) for number in range(n_shards)]
-    found = dict((engine or LocalEngine()).run(Steps(ShardJob), shards, tick=progress))
-    runs = [found[number] for number in range(n_shards)]
-    return Run(
-        policy=runs[0].policy,
+    if "setting" not in setting:
+        setting.setdefault("instance", "clustered")
+    whole = make_setting(setting)
+    problem = Problem(whole.n_users, whole.n_arms, whole.min_group_size, whole.horizon, n_shards)
+    chosen = choose_options(policy, options, instance=whole.instance, tuned=tuned)
+    shard = replace(whole, n_users=problem.shard_size)
+    cells = [
+        Cell(shard, policy, chosen, number, purpose="shard", n_checkpoints=n_checkpoints)
+        for number in range(problem.n_shards)
+    ]
+    by_number = dict((engine or LocalEngine()).run(Steps(ShardJob), cells, tick=progress))
+    runs = [by_number[number] for number in range(problem.n_shards)]
+    return replace(
+        runs[0],
         problem=replace(
-            whole,
+            problem,
             min_group_size=runs[0].problem.min_group_size,
             bounded=runs[0].problem.bounded,
         ),
-        rounds=runs[0].rounds,
         curves=np.concatenate([run.curves for run in runs]),
         smallest_group=min((run.smallest_group for run in runs if run.smallest_group), default=0),
         withheld=sum(run.withheld for run in runs),
@@ -112,31 +88,14 @@ def simulate_shards(
 
 
 class ShardJob:
-    """A shard under way: drawn here, and never sent anywhere."""
+    """A shard in progress: drawn in the worker, and never sent anywhere."""
 
-    def __init__(self, shard: Shard) -> None:
-        problem, seed, number = shard.problem, shard.seed, shard.number
-        means = instance(
-            shard.instance,
-            problem.n_users,
-            problem.n_arms,
-            rng=stream(seed, "shard", "users", number),
-            common=stream(seed, "shard", "population", shard.instance),
-        )
-        self._play = Play(
-            shard.policy,
-            means,
-            min_group_size=problem.min_group_size,
-            horizon=whole_number("horizon", problem.horizon),
-            seed=int(stream(seed, "shard", "play", number).integers(2**32)),
-            **shard.play,
-        )
+    def __init__(self, shard: Cell) -> None:
+        self._play = shard.start()
         self.state: Callable[[], State] = self._play.state
         self.restore: Callable[[State], None] = self._play.restore
         self.result: Callable[[], Run] = self._play.run
 
     def step(self) -> int:
-        """Play on for a twentieth of the rounds; return how many were played."""
-        before = self._play.played
-        self._play.advance(max(1, self._play.horizon // STEPS))
-        return self._play.played - before
+        """Play a twentieth of the rounds; return how many were played."""
+        return self._play.advance(max(1, self._play.horizon // STEPS))

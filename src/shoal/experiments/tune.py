@@ -6,15 +6,16 @@ is later reported.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import product
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Unpack
 
 from shoal import __version__
-from shoal.engines import Engine, LocalEngine
+from shoal.engines import Engine
 from shoal.errors import UnknownNameError
-from shoal.experiments.cells import Progress, run_cells
-from shoal.experiments.comparison import Cell, check_instances, check_setting, run_cell
+from shoal.experiments.cells import Cell, ProgressCallback, combinations, run_cells
+from shoal.experiments.comparison import check_names
+from shoal.experiments.setting import PAPER_SETTING, SettingOptions, make_setting
 from shoal.model.numbers import whole_number
 
 _ELIMINATION: dict[str, list[Any]] = {
@@ -40,49 +41,38 @@ def tune(
     *,
     instances: Sequence[str] = ("uniform", "linear"),
     policies: Sequence[str] = tuple(GRID),
-    n_users: int = 50,
-    n_arms: int = 5,
-    min_group_size: int = 4,
-    horizon: int = 100_000,
     n_runs: int = 20,
-    seed: int = 0,
     engine: Engine | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
+    **setting: Unpack[SettingOptions],
 ) -> dict[str, Any]:
-    """Try every point of the grid and return the choices, as ``tuned.json`` keeps them."""
+    """Try every point of the grid and return the choices, as ``tuned.json`` keeps them.
+
+    The parameters are those of ``compare``.
+    """
     for policy in policies:
         if policy not in GRID:
             raise UnknownNameError("policy with options to tune", policy, GRID)
-    check_instances(instances)
+    check_names(instances, policies)
     n_runs = whole_number("n_runs", n_runs)
-    settings = check_setting(
-        policies,
-        n_users=n_users,
-        n_arms=n_arms,
-        min_group_size=min_group_size,
-        horizon=horizon,
-        seed=seed,
-    )
+    whole = make_setting(setting, base=PAPER_SETTING)
     cells = [
-        Cell(instance, policy, 0, n_runs, settings, options, purpose="validation")
-        for instance in instances
+        Cell(replace(whole, instance=name), policy, point, n_runs=n_runs, purpose="validation")
+        for name in instances
         for policy in policies
-        for options in _points(GRID[policy])
+        for point in combinations(GRID[policy])
     ]
-    runs = run_cells(run_cell, cells, engine or LocalEngine(), progress)
-    chosen: dict[str, dict[str, Any]] = {instance: {} for instance in instances}
+    chosen: dict[str, dict[str, Any]] = {name: {} for name in instances}
+    runs = run_cells(cells, engine=engine, progress=progress)
     for cell, run in zip(cells, runs, strict=True):
-        regret = run.regret / cell.n_runs
-        best = chosen[cell.instance].get(cell.policy)
+        regret = run.regret / n_runs
+        by_policy = chosen[cell.setting.instance]
+        best = by_policy.get(run.policy)
         if best is None or regret < best["regret"]:
-            chosen[cell.instance][cell.policy] = {"options": dict(cell.options), "regret": regret}
+            by_policy[run.policy] = {"options": dict(cell.options), "regret": regret}
     return {
         "chosen": chosen,
         "grid": {policy: GRID[policy] for policy in policies},
-        "setting": {**settings, "n_runs": n_runs},
+        "setting": {**whole.as_json(without=("instance",)), "n_runs": n_runs},
         "shoal": __version__,
     }
-
-
-def _points(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]

@@ -6,7 +6,6 @@ import pytest
 
 from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.experiments.sweep import Configuration, read_configuration
-from shoal.experiments.sweep.cells import cells_of
 
 WHOLE = """
 # a comment = with a sign
@@ -36,25 +35,43 @@ def test_a_grid_is_every_combination_in_blocks_of_runs(tmp_path: Path) -> None:
     configuration = read(tmp_path, WHOLE)
     assert configuration.users == (20, 40)
     assert configuration.arms == (5,)
-    cells = cells_of(configuration)
+    cells = configuration.cells()
     assert len(cells) == 2 * 2 * (2 + 1) * 2
     assert len({cell.name for cell in cells}) == len(cells)
-    assert {(c.cell.first_run, c.cell.n_runs) for c in cells} == {(0, 20), (20, 5)}
-    assert {c.cell.options["gamma"] for c in cells if c.cell.policy != "random"} == {4, 8}
+    assert {(c.first_run, c.n_runs) for c in cells} == {(0, 20), (20, 5)}
+    assert {c.options["gamma"] for c in cells if c.policy != "random"} == {4, 8}
 
 
 def test_a_cell_is_named_by_its_content_alone(tmp_path: Path) -> None:
-    names = {cell.name for cell in cells_of(read(tmp_path, WHOLE))}
-    fewer = {cell.name for cell in cells_of(read(tmp_path, WHOLE.replace("[2, 4]", "4")))}
+    names = {cell.name for cell in read(tmp_path, WHOLE).cells()}
+    fewer = {cell.name for cell in read(tmp_path, WHOLE.replace("[2, 4]", "4")).cells()}
     assert fewer < names
     assert not names & {
-        cell.name for cell in cells_of(read(tmp_path, WHOLE.replace("= 100", "= 101")))
+        cell.name for cell in read(tmp_path, WHOLE.replace("= 100", "= 101")).cells()
     }
 
 
+def test_cells_are_named_and_described_as_in_version_0_1() -> None:
+    """Folders that version 0.1 wrote continue: the hashes are those that it gave."""
+    configuration = Configuration(
+        policies=("elimination-lp", "random"), users=(12,), arms=(3,), min_group_size=(2,),
+        horizon=(60,), participation=(0.7,), options={"elimination-lp": {"gamma": (4,)}}, runs=23,
+    )  # fmt: skip
+    cells = configuration.cells(version="0.1.0")
+    assert [cell.name for cell in cells] == [
+        "1b6c7263a82476de3f1d", "046594bc8b45191a71f3", "bd5b2a803d2a0fff0ee2",
+        "af2caeab1453d12a28df",
+    ]  # fmt: skip
+    assert str(cells[0]) == (
+        "elimination-lp on uniform, runs 0 to 19 (options={'gamma': 4}, n_users=12, n_arms=3, "
+        "min_group_size=2, horizon=60, rewards=bernoulli, participation=0.7, seed=0)"
+    )
+    assert "tuned" not in configuration.as_json()
+
+
 def test_large_populations_are_played_in_smaller_blocks() -> None:
-    cells = cells_of(Configuration(policies=("random",), users=(400_000,), runs=5))
-    assert [c.cell.n_runs for c in cells] == [2, 2, 1]
+    cells = Configuration(policies=("random",), users=(400_000,), runs=5).cells()
+    assert [c.n_runs for c in cells] == [2, 2, 1]
 
 
 def test_bad_options_are_told_however_many_the_users_are(tmp_path: Path) -> None:
@@ -89,6 +106,7 @@ def test_bad_options_are_told_however_many_the_users_are(tmp_path: Path) -> None
         (("= 25", "="), r"{} must be TOML; got: .*line 11"),
         (("policies", "#"), "{} must name policies; got none"),
         (("runs = 25", "participation = 1.5"), "participation in line 11 .* between 0 and 1"),
+        (("runs = 25", "tuned = 1"), "tuned in line 11 of {} must be true or false; got 1"),
         (("runs = 25", "seed = -1"), "seed in line 11 of {} must be a whole number of at least 0"),
         (("= 25", f"= {2**63}"), r"runs in line 11 of {} must lie between .* got .* of 64 bits"),
         (("[4, 8]", f"[4, [0x{'f' * 5000}]]"), r"gamma in line 14 of {} must lie .* 20000 bits"),
@@ -130,7 +148,7 @@ def test_the_greatest_seed_is_taken_and_a_mark_before_the_text_is_skipped(tmp_pa
 
 def test_cells_are_counted_as_they_are_laid_out(tmp_path: Path) -> None:
     configuration = read(tmp_path, WHOLE.replace("40,", "400_000,"))
-    assert configuration.n_cells == len(cells_of(configuration)) == 2 * 3 * (2 + 13)
+    assert configuration.n_cells == len(configuration.cells()) == 2 * 3 * (2 + 13)
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:

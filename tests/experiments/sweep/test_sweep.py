@@ -13,10 +13,10 @@ import pytest
 from shoal.engines import LocalEngine, Tick
 from shoal.errors import InvalidInputError, LostTaskError, ShoalError
 from shoal.experiments import compare
-from shoal.experiments.sweep import Configuration, Outcome, read_sweep, status, sweep
-from shoal.experiments.sweep.folder import SweepFolder, write_whole
+from shoal.experiments.sweep import Configuration, SweepSummary, read_sweep, status, sweep
+from shoal.experiments.sweep.folder import SweepFolder, write_atomically
 from shoal.experiments.sweep.results import summarise
-from shoal.experiments.sweep.run import _whole
+from shoal.experiments.sweep.run import defer_interrupt
 
 SMALL = Configuration(
     policies=("elimination-lp", "random"),
@@ -64,6 +64,20 @@ def test_a_sweep_keeps_the_records_of_a_comparison(tmp_path: Path) -> None:
     assert _is_comparison(found, policies=SMALL.policies, n_users=12, n_arms=3, horizon=60)
 
 
+def test_tuned_options_are_those_of_the_comparison_where_the_file_asks_for_them(
+    tmp_path: Path,
+) -> None:
+    tuned = Configuration(**{**vars(SMALL), "users": (12,), "tuned": True})
+    sweep(tuned, tmp_path, engine=Here())
+    assert status(tmp_path).done == 2
+    same = compare(
+        instances=["uniform"], policies=SMALL.policies, n_users=12, n_arms=3, min_group_size=2,
+        horizon=60, n_runs=2, engine=LocalEngine(n_workers=1),
+    )  # fmt: skip
+    columns = ["instance", "policy", "run", "round", "regret"]
+    assert records(tmp_path).select(columns).equals(same.records.sort(columns[:-1]))
+
+
 def test_so_it_does_where_users_are_too_many_for_all_runs_to_be_one_cell(tmp_path: Path) -> None:
     large = Configuration(
         policies=("random",), users=(400_000,), arms=(2,), min_group_size=(2,), horizon=(2,), runs=3
@@ -97,11 +111,11 @@ def test_a_cell_that_released_nothing_does_not_hide_the_smallest_group_of_the_ot
 
 def test_the_same_command_does_only_what_is_missing(tmp_path: Path) -> None:
     engine = Here()
-    assert sweep(SMALL, tmp_path, engine=engine) == Outcome(4, 0, 0, 4, 0)
+    assert sweep(SMALL, tmp_path, engine=engine) == SweepSummary(4, 0, 0, 4, 0)
     first, before = engine.played.pop(), records(tmp_path)
     (tmp_path / "cells" / f"{first}.parquet").unlink()
     assert status(tmp_path).done == 3
-    assert sweep(SMALL, tmp_path, engine=engine) == Outcome(4, 3, 0, 1, 0)
+    assert sweep(SMALL, tmp_path, engine=engine) == SweepSummary(4, 3, 0, 1, 0)
     assert engine.played.count(first) == 1
     assert len(set(engine.played)) == len(engine.played) == 4
     assert records(tmp_path).equals(before)
@@ -116,7 +130,7 @@ def test_a_changed_configuration_is_refused_with_the_difference(tmp_path: Path) 
         sweep(changed, tmp_path / "out", engine=Here())
     engine = Here()
     new = tmp_path / "new"
-    assert sweep(changed, tmp_path / "out", new=new, engine=engine) == Outcome(4, 0, 2, 2, 0)
+    assert sweep(changed, tmp_path / "out", new=new, engine=engine) == SweepSummary(4, 0, 2, 2, 0)
     assert len(engine.played) == 2
     assert sorted(records(new)["n_users"].unique()) == [12, 30]
     assert sweep(changed, tmp_path / "out", new=new, engine=engine).before == 4
@@ -126,16 +140,14 @@ def test_a_changed_configuration_is_refused_with_the_difference(tmp_path: Path) 
 
 def test_failed_cells_are_recorded_and_tried_again(tmp_path: Path) -> None:
     impossible = Configuration(**{**vars(SMALL), "users": (2, 12)})  # elimination needs N > C
-    outcome = sweep(
-        impossible, tmp_path, engine=Here(lose=lambda task: task.cell.settings["n_users"] == 12)
-    )
-    assert outcome == Outcome(4, 0, 0, 1, 3)
+    outcome = sweep(impossible, tmp_path, engine=Here(lose=lambda task: task.setting.n_users == 12))
+    assert outcome == SweepSummary(4, 0, 0, 1, 3)
     found = status(tmp_path)
     assert (found.done, found.failed, found.waiting, found.running) == (1, 3, 0, 0)
     reasons = [why["reason"] for why in found.failures.values()]
     assert sum("n_users must be greater than" in reason for reason in reasons) == 1
     assert sum("killed its worker 3 times" in reason for reason in reasons) == 2
-    assert sweep(impossible, tmp_path, engine=Here()) == Outcome(4, 1, 0, 2, 1)
+    assert sweep(impossible, tmp_path, engine=Here()) == SweepSummary(4, 1, 0, 2, 1)
     assert [f["cell"][:14] for f in status(tmp_path).failures.values()] == ["elimination-lp"]
 
 
@@ -205,7 +217,7 @@ def test_an_empty_cell_is_played_again(tmp_path: Path) -> None:
     assert records(tmp_path / "out")["cell"].n_unique() == 3
     changed = Configuration(**{**vars(SMALL), "seed": (0, 1)})
     assert sweep(changed, tmp_path / "out", new=tmp_path / "new", engine=Here()).taken == 3
-    assert sweep(SMALL, tmp_path / "out", engine=Here()) == Outcome(4, 3, 0, 1, 0)
+    assert sweep(SMALL, tmp_path / "out", engine=Here()) == SweepSummary(4, 3, 0, 1, 0)
     assert records(tmp_path / "out").equals(before)
 
 
@@ -237,14 +249,14 @@ def test_a_full_disk_leaves_nothing_half_written(tiny_disk: Path) -> None:
 
 def test_a_file_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "file"
-    write_whole(file, b"first")
+    write_atomically(file, b"first")
 
     def stop(descriptor: int) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("os.fsync", stop)
     with pytest.raises(KeyboardInterrupt):
-        write_whole(file, b"second")
+        write_atomically(file, b"second")
     assert file.read_bytes() == b"first"
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
@@ -253,7 +265,7 @@ def test_one_interrupt_while_a_cell_is_written_is_one_and_comes_after_it() -> No
     before, written = signal.getsignal(signal.SIGINT), list[str]()
 
     def write() -> None:
-        with _whole():
+        with defer_interrupt():
             signal.raise_signal(signal.SIGINT)
             written.append("cell")
 

@@ -1,14 +1,14 @@
-"""Sweeps: grids of simulations in a folder, that go on where they were stopped."""
+"""Sweeps: grids of simulations in a folder, which continue where they were stopped."""
 
 from shoal.experiments.sweep.configuration import Configuration, read_configuration
 from shoal.experiments.sweep.results import read_sweep
-from shoal.experiments.sweep.run import Outcome, sweep
+from shoal.experiments.sweep.run import SweepSummary, sweep
 from shoal.experiments.sweep.status import Status, status
 
 __all__ = [
     "Configuration",
-    "Outcome",
     "Status",
+    "SweepSummary",
     "read_configuration",
     "read_sweep",
     "status",

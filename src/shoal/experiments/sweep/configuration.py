@@ -1,4 +1,4 @@
-"""What a sweep plays: lists of values, and every combination of them."""
+"""The configuration of a sweep: lists of values, and every combination of them as a cell."""
 
 from __future__ import annotations
 
@@ -15,15 +15,29 @@ import numpy as np
 from shoal import __version__
 from shoal.environments import REWARDS
 from shoal.errors import InvalidInputError, ShoalError, UnknownNameError
-from shoal.experiments.comparison import runs_per_cell
+from shoal.experiments.cells import Cell, blocks, combinations, runs_per_cell
+from shoal.experiments.setting import Setting
 from shoal.experiments.sweep.toml import Toml
 from shoal.instances import INSTANCES
 from shoal.model import Problem
 from shoal.model.numbers import share, whole_number
 from shoal.policies import POLICIES, find_policy, make_policy
+from shoal.policies.tuned import resolve_options
 
 MOST_CELLS = 1_000_000
 MOST_USERS_TO_TRY = 10_000
+
+AXES = {
+    "seed": "seed",
+    "instances": "instance",
+    "users": "n_users",
+    "arms": "n_arms",
+    "min_group_size": "min_group_size",
+    "horizon": "horizon",
+    "rewards": "rewards",
+    "participation": "participation",
+}
+"""The field of ``Setting`` that each key of the file lists values of, in the order of the cells."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +45,8 @@ class Configuration:
     """The values of a grid; a cell is one of each.
 
     ``options`` holds, by policy and option, the values to try. ``runs`` is the number of runs of
-    every combination.
+    every combination. Options that are not listed have the policy's defaults, so that the file
+    alone says what is played; ``tuned`` starts from the tuned ones instead.
     """
 
     policies: tuple[str, ...]
@@ -45,6 +60,7 @@ class Configuration:
     seed: tuple[int, ...] = (0,)
     options: Mapping[str, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict)
     runs: int = 20
+    tuned: bool = False
 
     def __post_init__(self) -> None:
         """Refuse, before it is laid out, a grid that no memory holds."""
@@ -56,24 +72,33 @@ class Configuration:
     @property
     def n_cells(self) -> int:
         """Settings × points × blocks of runs."""
-        settings = (
-            self.seed, self.instances, self.arms, self.min_group_size, self.horizon, self.rewards,
-            self.participation,
-        )  # fmt: skip
+        settings = math.prod(len(getattr(self, key)) for key in AXES if key != "users")
         points = sum(
             math.prod(map(len, self.options.get(policy, {}).values())) for policy in self.policies
         )
-        blocks = sum(-(-self.runs // runs_per_cell(users)) for users in self.users)
-        return math.prod(map(len, settings)) * points * blocks
+        return settings * points * sum(-(-self.runs // runs_per_cell(n)) for n in self.users)
 
-    def points(self, policy: str) -> list[dict[str, Any]]:
-        """Return every combination of a policy's options."""
-        tried = self.options.get(policy, {})
-        return [dict(zip(tried, values, strict=True)) for values in product(*tried.values())]
+    def cells(self, *, version: str = __version__) -> list[Cell]:
+        """Return every cell of the grid, in its order, as this version of Shoal plays it."""
+        cells = []
+        for values in product(*(getattr(self, key) for key in AXES)):
+            setting = Setting(**dict(zip(AXES.values(), values, strict=True)))
+            cells += [
+                Cell(setting, policy, options, first_run, n_runs, version=version)
+                for policy in self.policies
+                for point in combinations(self.options.get(policy, {}))
+                for options in [
+                    resolve_options(policy, point, instance=setting.instance, tuned=self.tuned)
+                ]
+                for first_run, n_runs in blocks(setting.n_users, self.runs)
+            ]
+        return cells
 
     def as_json(self) -> dict[str, Any]:
         """Return everything that the results depend on, as JSON has it."""
         content: dict[str, Any] = json.loads(json.dumps({**asdict(self), "shoal": __version__}))
+        if not self.tuned:
+            del content["tuned"]  # as in folders of version 0.1
         return content
 
 
@@ -92,7 +117,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 
 def read_configuration(path: str | Path) -> Configuration:
-    """Read a sweep's TOML file; what is wrong is told with its line."""
+    """Read a sweep's TOML file; an error names the line."""
     file = Toml(Path(path))
     known = [f.name for f in fields(Configuration)]
     for key in file.content:
@@ -107,27 +132,30 @@ def read_configuration(path: str | Path) -> Configuration:
     }
     if "runs" in file.content:
         values["runs"] = whole_number(file.where("runs"), file.content["runs"])
+    tuned = values["tuned"] = file.content.get("tuned", False)
+    if not isinstance(tuned, bool):
+        raise InvalidInputError(f"{file.where('tuned')} must be true or false; got {tuned!r}.")
     values["options"] = _options(file, values["policies"])
-    read = Configuration(**values)
-    for users, least in product(read.users, read.min_group_size):
-        if least > users:
+    configuration = Configuration(**values)
+    for users, min_group_size in product(configuration.users, configuration.min_group_size):
+        if min_group_size > users:
             raise InvalidInputError(
                 f"{file.where('min_group_size')} must be at most every number of users; "
-                f"got {least} with {users} users."
+                f"got {min_group_size} with {users} users."
             )
-    _try_options(file, read)
-    return read
+    _try_options(file, configuration)
+    return configuration
 
 
 def _values(
-    file: Toml, keys: tuple[str, ...], given: Any, check: Callable[[str, Any], Any]
+    file: Toml, keys: tuple[str, ...], content: Any, check: Callable[[str, Any], Any]
 ) -> tuple[Any, ...]:
     """Return a key's values, one or a list, each checked."""
-    if not isinstance(given, list):
-        return (check(file.where(*keys), given),)
-    if not given:
+    if not isinstance(content, list):
+        return (check(file.where(*keys), content),)
+    if not content:
         raise InvalidInputError(f"{file.where(*keys)} must have at least one value; got none.")
-    values = tuple(check(file.where(*keys, item=i), value) for i, value in enumerate(given))
+    values = tuple(check(file.where(*keys, item=i), value) for i, value in enumerate(content))
     for i, value in enumerate(values):
         if value in values[:i]:
             raise InvalidInputError(
@@ -136,18 +164,14 @@ def _values(
     return values
 
 
-def _count(name: str, value: Any) -> int:
-    return whole_number(name, value)
-
-
 def _seed(name: str, value: Any) -> int:
     return whole_number(name, value, least=0)
 
 
-def _plain(name: str, value: Any) -> Any:
+def _json_value(name: str, value: Any) -> Any:
     """An option is what JSON can hold and compare."""
     if isinstance(value, list):
-        return [_plain(name, item) for item in value]
+        return [_json_value(name, item) for item in value]
     if isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     raise InvalidInputError(f"{name} must be a word, a number, true or false; got {value}.")
@@ -165,10 +189,10 @@ def _one_of(known: Mapping[str, object]) -> Callable[[str, Any], str]:
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "policies": _one_of(POLICIES),
     "instances": _one_of(INSTANCES),
-    "users": _count,
-    "arms": _count,
-    "min_group_size": _count,
-    "horizon": _count,
+    "users": whole_number,
+    "arms": whole_number,
+    "min_group_size": whole_number,
+    "horizon": whole_number,
     "rewards": _one_of(REWARDS),
     "participation": share,
     "seed": _seed,
@@ -176,11 +200,11 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
 
 
 def _options(file: Toml, policies: tuple[str, ...]) -> dict[str, dict[str, tuple[Any, ...]]]:
-    given = file.content.get("options", {})
-    if not isinstance(given, dict):
-        raise InvalidInputError(f"{file.where('options')} must be a table; got {given!r}.")
-    read: dict[str, dict[str, tuple[Any, ...]]] = {}
-    for policy, table in given.items():
+    tables = file.content.get("options", {})
+    if not isinstance(tables, dict):
+        raise InvalidInputError(f"{file.where('options')} must be a table; got {tables!r}.")
+    options: dict[str, dict[str, tuple[Any, ...]]] = {}
+    for policy, table in tables.items():
         if policy not in policies:
             raise UnknownNameError(
                 f"policy with options in {file.place('options', policy)}", policy, policies
@@ -190,21 +214,21 @@ def _options(file: Toml, policies: tuple[str, ...]) -> dict[str, dict[str, tuple
                 f"{file.where('options', policy)} must be a table; got {table!r}."
             )
         known = find_policy(policy).options()
-        read[policy] = {}
+        options[policy] = {}
         for name, value in table.items():
             if name not in known:
                 raise UnknownNameError(file.where("options", policy, name), name, known)
-            read[policy][name] = _values(file, ("options", policy, name), value, _plain)
-    return read
+            options[policy][name] = _values(file, ("options", policy, name), value, _json_value)
+    return options
 
 
-def _try_options(file: Toml, read: Configuration) -> None:
-    """Make each policy once with each of its options, so that a bad value is told now."""
-    least = read.min_group_size[0]
-    users = min(read.users[0], max(MOST_USERS_TO_TRY, least + 1))  # an option knows no size
-    problem = Problem(users, read.arms[0], least, read.horizon[0])
-    for policy in read.options:
-        for point in read.points(policy):
+def _try_options(file: Toml, configuration: Configuration) -> None:
+    """Make each policy once with each of its options, so that a bad value is refused now."""
+    min_group_size = configuration.min_group_size[0]
+    n_users = min(configuration.users[0], max(MOST_USERS_TO_TRY, min_group_size + 1))
+    problem = Problem(n_users, configuration.arms[0], min_group_size, configuration.horizon[0])
+    for policy, options in configuration.options.items():
+        for point in combinations(options):
             try:
                 make_policy(policy, problem, rng=np.random.default_rng(0), options=point)
             except ShoalError as error:

@@ -1,10 +1,10 @@
-"""A sweep's folder: finished cells, written once and whole; failures; who is at work.
+"""A sweep's folder: finished cells, failures, progress, and a lock.
 
 sweep.json            the configuration
 cells/NAME.parquet    a finished cell
 failed/NAME.json      why a cell failed, until it is done
 progress.json         how far the running sweep is
-lock                  held by the running sweep; the system lets go of it when that dies
+lock                  held by the running sweep; the system releases it when that process dies
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any
 
 from shoal.errors import InvalidInputError, ShoalError
 
-PATIENCE = 1.0
-"""Seconds to wait for a lock that somebody is only looking at."""
+LOCK_TIMEOUT = 1.0
+"""Seconds to wait for a lock that ``shoal status`` may hold for a moment."""
 
 TEMPORARY = ".part"
 
@@ -36,44 +36,44 @@ class SweepFolder:
 
     @property
     def exists(self) -> bool:
-        """Whether a sweep was ever begun here."""
+        """Whether a sweep was ever started here."""
         return (self.path / "sweep.json").is_file()
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Make the folder, hold its lock, and clean what a killed sweep left behind."""
+        """Make the folder, hold its lock, and remove the temporary files of a killed sweep."""
         try:
-            if self.path.exists() and not self.exists and any(self._strangers()):
+            if self.path.exists() and not self.exists and any(self._other_files()):
                 raise InvalidInputError(
                     "out must be a new folder or that of a sweep; "
                     f"{str(self.path)!r} holds other files."
                 )
             for folder in (self.path, self.cells, self.failed):
                 folder.mkdir(parents=True, exist_ok=True)
-            held = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+            descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise InvalidInputError(
                 "out must be a folder that can be written; "
                 f"got {str(self.path)!r}: {error.strerror}."
             ) from None
         try:
-            self._acquire(held)
+            self._acquire(descriptor)
             for folder in (self.path, self.cells, self.failed):
                 for left in folder.glob(f"*{TEMPORARY}"):
                     left.unlink()
             yield
         finally:
-            os.close(held)
+            os.close(descriptor)
 
-    def _strangers(self) -> Iterator[Path]:
+    def _other_files(self) -> Iterator[Path]:
         ours = {"cells", "failed", "lock", "sweep.json", "progress.json"}
         return (p for p in self.path.iterdir() if p.name.removesuffix(TEMPORARY) not in ours)
 
-    def _acquire(self, held: int) -> None:
-        end = time.monotonic() + PATIENCE
+    def _acquire(self, descriptor: int) -> None:
+        end = time.monotonic() + LOCK_TIMEOUT
         while True:
             try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             except BlockingIOError:
                 if time.monotonic() > end:
@@ -85,17 +85,17 @@ class SweepFolder:
                 time.sleep(0.05)
 
     def at_work(self) -> bool:
-        """Whether a sweep runs here now: whether somebody alive holds the lock."""
+        """Whether a sweep runs here now: whether a process holds the lock."""
         try:
-            held = os.open(self.path / "lock", os.O_RDONLY)
+            descriptor = os.open(self.path / "lock", os.O_RDONLY)
         except FileNotFoundError:
             return False
         try:
-            fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
         finally:
-            os.close(held)
+            os.close(descriptor)
         return False
 
     def configuration(self) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class SweepFolder:
 
     def done(self) -> set[str]:
         """Return the names of the finished cells."""
-        return {path.stem for path in self.cells.glob("*.parquet") if _is_whole(path)}
+        return {path.stem for path in self.cells.glob("*.parquet") if _is_complete(path)}
 
     def failures(self) -> dict[str, dict[str, Any]]:
         """Return by cell why it failed."""
@@ -121,52 +121,52 @@ class SweepFolder:
         }
 
     def write_cell(self, name: str, records: bytes) -> None:
-        """Keep a finished cell, once and for ever."""
-        write_whole(self.cells / f"{name}.parquet", records)
+        """Write a finished cell; it is never written again."""
+        write_atomically(self.cells / f"{name}.parquet", records)
 
     def write_failure(self, name: str, content: Mapping[str, Any]) -> None:
-        """Keep why a cell failed."""
-        write_whole(self.failed / f"{name}.json", _json(content))
+        """Write why a cell failed."""
+        write_atomically(self.failed / f"{name}.json", _json(content))
 
-    def forget_failure(self, name: str) -> None:
-        """The cell is tried again."""
+    def remove_failure(self, name: str) -> None:
+        """Remove the reason why a cell failed: it is tried again."""
         (self.failed / f"{name}.json").unlink(missing_ok=True)
 
-    def take_over(self, name: str, other: SweepFolder) -> bool:
-        """Take a finished cell from another sweep's folder, if it is there."""
+    def copy_cell(self, name: str, other: SweepFolder) -> bool:
+        """Copy a finished cell from another sweep's folder; return whether it has one."""
         source = other.cells / f"{name}.parquet"
-        if not source.is_file() or not _is_whole(source):
+        if not source.is_file() or not _is_complete(source):
             return False
-        write_whole(self.cells / source.name, source.read_bytes())
+        write_atomically(self.cells / source.name, source.read_bytes())
         return True
 
     def write_configuration(self, content: Mapping[str, Any]) -> None:
-        """Keep the configuration: from now on this is the folder of a sweep."""
-        write_whole(self.path / "sweep.json", _json(content))
+        """Write the configuration, which makes this the folder of a sweep."""
+        write_atomically(self.path / "sweep.json", _json(content))
 
     def write_progress(self, content: Mapping[str, Any]) -> None:
-        """Tell how far the sweep is; where that can't be written, no harm is done."""
+        """Write the progress, for ``shoal status`` only: an error is ignored."""
         part = self.path / f"progress.json{TEMPORARY}"
         with suppress(OSError):
             part.write_bytes(_json(content))
             part.replace(self.path / "progress.json")
 
     def progress(self) -> dict[str, Any]:
-        """Return what the running sweep told last, empty where nothing was."""
+        """Return the last progress of the running sweep, empty where there is none."""
         with suppress(OSError, ValueError):
             content: dict[str, Any] = json.loads((self.path / "progress.json").read_text("utf-8"))
             return content
         return {}
 
-    def forget_progress(self) -> None:
-        """The sweep is over."""
+    def remove_progress(self) -> None:
+        """Remove the progress: the sweep has ended."""
         with suppress(OSError):
             for left in self.path.glob("progress.json*"):
                 left.unlink()
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all, even if the machine stops."""
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file completely or not at all, even if the machine stops."""
     part = path.with_name(path.name + TEMPORARY)
     try:
         with part.open("wb") as file:
@@ -190,8 +190,8 @@ def write_whole(path: Path, content: bytes) -> None:
         os.close(folder)
 
 
-def _is_whole(path: Path) -> bool:
-    """A broken disk may leave a file with nothing in it; a cell like that is played again."""
+def _is_complete(path: Path) -> bool:
+    """A broken disk may leave an empty file; such a cell is played again."""
     return path.stat().st_size > 0
 
 

@@ -6,36 +6,28 @@ import io
 import json
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from shoal.errors import InvalidInputError
-from shoal.experiments.records import mean_and_interval, smallest_released
+from shoal.experiments.cells import Cell
+from shoal.experiments.records import run_records, smallest_released
 from shoal.experiments.run import Run
-from shoal.experiments.sweep.cells import NamedCell
+from shoal.experiments.statistics import regret_intervals
 from shoal.experiments.sweep.folder import SweepFolder
 
-SETTING = (
+COLUMNS = (
     "instance", "policy", "options", "n_users", "n_arms", "min_group_size", "horizon",
     "rewards", "participation", "seed",
 )  # fmt: skip
 """The columns that tell one setting from another."""
 
 
-def cell_records(named: NamedCell, run: Run) -> bytes:
+def cell_records(cell: Cell, run: Run) -> bytes:
     """Return a cell's Parquet file: its setting in every row, so that files can be read alone."""
-    n_runs, n_checkpoints = run.curves.shape
-    content = named.content | {"options": json.dumps(named.content["options"], sort_keys=True)}
-    first = named.cell.first_run
-    frame = pl.DataFrame(
-        {
-            "run": np.repeat(np.arange(first, first + n_runs), n_checkpoints),
-            "round": np.tile(run.rounds, n_runs),
-            "regret": run.curves.ravel(),
-        }
-    ).select(
-        pl.lit(named.name).alias("cell"),
-        *(pl.lit(content[name], dtype=_kind(content[name])).alias(name) for name in SETTING),
+    content = cell.content | {"options": json.dumps(cell.content["options"], sort_keys=True)}
+    frame = run_records(run, cell.first_run).select(
+        pl.lit(cell.name).alias("cell"),
+        *(pl.lit(content[name], dtype=_kind(content[name])).alias(name) for name in COLUMNS),
         pl.all(),
         pl.lit(run.smallest_group, dtype=pl.Int64).alias("smallest_group"),
         pl.lit(run.withheld, dtype=pl.Int64).alias("withheld"),
@@ -57,7 +49,7 @@ def read_sweep(folder: str | Path) -> pl.DataFrame:
     files = [place.cells / f"{name}.parquet" for name in place.done()]
     if not files:
         raise InvalidInputError(f"{str(folder)!r} must have a finished cell; got none.")
-    return pl.read_parquet(files, glob=False).sort(*SETTING, "run", "round")
+    return pl.read_parquet(files, glob=False).sort(*COLUMNS, "run", "round")
 
 
 def summarise(records: pl.DataFrame) -> pl.DataFrame:
@@ -65,11 +57,11 @@ def summarise(records: pl.DataFrame) -> pl.DataFrame:
 
     Seeds are replications: runs of all seeds of a setting count together.
     """
-    setting = [name for name in SETTING if name != "seed"]
+    setting = [name for name in COLUMNS if name != "seed"]
     last = records.filter(pl.col("round") == pl.col("horizon"))
     extremes = last.group_by(setting).agg(smallest_released())
     sums = last.unique("cell").group_by(setting).agg(pl.sum("withheld"), pl.sum("seconds"))
-    means = mean_and_interval(last, by=setting)
+    means = regret_intervals(last, by=setting)
     for more in (extremes, sums):
         means = means.join(more, on=setting, maintain_order="left")
     return means
@@ -77,8 +69,8 @@ def summarise(records: pl.DataFrame) -> pl.DataFrame:
 
 def curves(records: pl.DataFrame) -> pl.DataFrame:
     """Return for each setting, policy and checkpoint the mean regret with its 95 % interval."""
-    setting = [name for name in SETTING if name != "seed"]
-    return mean_and_interval(records, by=[*setting, "round"])
+    setting = [name for name in COLUMNS if name != "seed"]
+    return regret_intervals(records, by=[*setting, "round"])
 
 
 def _kind(value: object) -> pl.DataType:

@@ -1,4 +1,4 @@
-"""Running a sweep: only what is missing, each cell kept the moment it is finished."""
+"""Running a sweep: only the missing cells, each written as soon as it is finished."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import platform
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,19 +15,18 @@ from typing import Any
 
 from shoal.engines import Engine, LocalEngine, Tick
 from shoal.errors import InvalidInputError, LostTaskError, ShoalError
-from shoal.experiments.comparison import run_cell
+from shoal.experiments.cells import Cell, ProgressCallback, run_cell
 from shoal.experiments.run import Run
-from shoal.experiments.sweep.cells import NamedCell, cells_of
 from shoal.experiments.sweep.configuration import Configuration, differences
 from shoal.experiments.sweep.folder import SweepFolder
 from shoal.experiments.sweep.results import cell_records
 
-SECONDS_BETWEEN_NOTES = 1.0
+SECONDS_BETWEEN_WRITES = 1.0
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How many cells there are, were there before, were taken over, done now, and failed."""
+class SweepSummary:
+    """Numbers of cells: in all, done before, copied from another folder, done now, and failed."""
 
     total: int
     before: int
@@ -49,9 +48,9 @@ def sweep(
     *,
     new: str | Path | None = None,
     engine: Engine | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
-) -> Outcome:
-    """Play every cell of the grid that ``out`` does not have yet.
+    progress: ProgressCallback | None = None,
+) -> SweepSummary:
+    """Play every cell of the grid that is not in ``out`` yet.
 
     Parameters
     ----------
@@ -59,7 +58,7 @@ def sweep(
         The sweep's folder, new or begun before with the same configuration.
     new
         Another folder, for a configuration that has changed since ``out`` was begun; the cells
-        that both have are taken over.
+        that both have are copied.
     progress
         Called with (what has just finished or "", work done, work in all).
     """
@@ -71,7 +70,7 @@ def sweep(
             raise InvalidInputError(
                 f"new must be left out: {str(out)!r} was begun with this configuration."
             )
-    cells, engine = cells_of(configuration), engine or LocalEngine()
+    cells, engine = configuration.cells(), engine or LocalEngine()
     if not folder.done().issuperset(cell.name for cell in cells):
         engine.capacity()  # a cluster that can't be joined leaves no folder behind
     with folder.lock():
@@ -82,7 +81,7 @@ def sweep(
         try:
             return _fill(folder, source, cells, engine, progress)
         finally:
-            folder.forget_progress()
+            folder.remove_progress()
 
 
 def _check_same(folder: SweepFolder, content: dict[str, Any]) -> None:
@@ -97,77 +96,78 @@ def _check_same(folder: SweepFolder, content: dict[str, Any]) -> None:
 def _fill(
     folder: SweepFolder,
     source: SweepFolder | None,
-    cells: list[NamedCell],
+    cells: list[Cell],
     engine: Engine,
-    progress: Callable[[str, int, int], None] | None,
-) -> Outcome:
-    there = folder.done()
-    before = sum(cell.name in there for cell in cells)
-    missing = [cell for cell in cells if cell.name not in there]
+    progress: ProgressCallback | None,
+) -> SweepSummary:
+    finished = folder.done()
+    missing = [cell for cell in cells if cell.name not in finished]
+    before = len(cells) - len(missing)
     if source:
-        missing = [cell for cell in missing if not folder.take_over(cell.name, source)]
+        missing = [cell for cell in missing if not folder.copy_cell(cell.name, source)]
     taken = len(cells) - before - len(missing)
-    notes = _Notes(folder, cells, missing, engine.capacity() if missing else 0, progress)
+    report = _ProgressFile(folder, cells, missing, engine.capacity() if missing else 0, progress)
     done = failed = 0
 
     def lost(index: int, error: LostTaskError) -> Failure:
         return Failure(str(error))
 
     for cell in missing:
-        folder.forget_failure(cell.name)  # it is tried again
-    with closing(engine.run(play, missing, tick=notes.tick, lost=lost)) as results:
+        folder.remove_failure(cell.name)  # it is tried again
+    with closing(engine.run(play, missing, tick=report.tick, lost=lost)) as results:
         for index, result in results:
             cell = missing[index]
             if isinstance(result, Run):
-                with _whole():
+                with defer_interrupt():
                     folder.write_cell(cell.name, cell_records(cell, result))
                 done += 1
             else:
                 failed += 1
                 folder.write_failure(cell.name, {"reason": result.reason, "cell": cell.content})
-            notes.finish(cell)
-    return Outcome(len(cells), before, taken, done, failed)
+            report.finish(cell)
+    return SweepSummary(len(cells), before, taken, done, failed)
 
 
 @contextmanager
-def _whole() -> Iterator[None]:
-    """Put Ctrl-C off until what is being written is written.
+def defer_interrupt() -> Iterator[None]:
+    """Handle Ctrl-C only after the block has ended.
 
-    Polars obeys it and hands it on as well: the second one would hit the clean-up.
+    Polars raises it and passes it on as well: the second one would interrupt the clean-up.
     """
     if current_thread() is not main_thread():
         yield
         return
-    came: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    received: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, frame: received.append(number))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-    if came:
+        signal.signal(signal.SIGINT, handler)
+    if received:
         raise KeyboardInterrupt
 
 
-def play(named: NamedCell, tick: Tick) -> Run | Failure:
-    """Play a cell in a worker; what it refuses is a failure of this cell alone."""
+def play(cell: Cell, tick: Tick) -> Run | Failure:
+    """Play a cell in a worker; an error is a failure of this cell alone."""
+    users = cell.setting.n_users * cell.n_runs
     try:
-        return run_cell(named.cell, lambda rounds: tick(rounds * named.per_round))
+        return run_cell(cell, lambda rounds: tick(rounds * users))
     except ShoalError as error:
         return Failure(str(error))
     except Exception as error:
         return Failure(f"{type(error).__name__}: {error}")
 
 
-class _Notes:
-    """Keep the progress of a running sweep where ``shoal status`` finds it."""
+class _ProgressFile:
+    """Writes the progress of a running sweep for ``shoal status``."""
 
     def __init__(
         self,
         folder: SweepFolder,
-        cells: list[NamedCell],
-        missing: list[NamedCell],
+        cells: list[Cell],
+        missing: list[Cell],
         capacity: int,
-        progress: Callable[[str, int, int], None] | None,
+        progress: ProgressCallback | None,
     ) -> None:
         self._folder = folder
         self._progress = progress or (lambda finished, done, total: None)
@@ -182,14 +182,15 @@ class _Notes:
 
     def tick(self, done: int) -> None:
         self._done += done
-        self._progress("", self._before + self._done, self._total)
-        if time.monotonic() - self._last > SECONDS_BETWEEN_NOTES:
-            self._write()
+        self._report("")
 
-    def finish(self, cell: NamedCell) -> None:
+    def finish(self, cell: Cell) -> None:
         self._left -= 1
-        self._progress(str(cell.cell), self._before + self._done, self._total)
-        if time.monotonic() - self._last > SECONDS_BETWEEN_NOTES:
+        self._report(str(cell))
+
+    def _report(self, finished: str) -> None:
+        self._progress(finished, self._before + self._done, self._total)
+        if time.monotonic() - self._last > SECONDS_BETWEEN_WRITES:
             self._write()
 
     def _write(self) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from shoal.errors import InvalidInputError
-from shoal.experiments.sweep.cells import cells_of
 from shoal.experiments.sweep.configuration import Configuration
 from shoal.experiments.sweep.folder import SweepFolder
 
@@ -35,7 +34,7 @@ def status(folder: str | Path) -> Status:
     place = SweepFolder(Path(folder))
     content = place.configuration()
     try:
-        cells = cells_of(configuration_from(content), version=content["shoal"])
+        cells = configuration_from(content).cells(version=content["shoal"])
     except (ArithmeticError, AttributeError, LookupError, TypeError):
         raise InvalidInputError(
             f"{str(folder)!r} must be the folder of a sweep; got a sweep.json of something else."
@@ -56,7 +55,7 @@ def status(folder: str | Path) -> Status:
         at_work=at_work,
         seconds_left=_seconds_left(progress),
         failures={
-            name: {"cell": str(names[name].cell), "reason": str(why["reason"])}
+            name: {"cell": str(names[name]), "reason": str(why["reason"])}
             for name, why in failures.items()
         },
     )

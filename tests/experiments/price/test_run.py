@@ -9,7 +9,7 @@ import pytest
 from shoal.engines import LocalEngine
 from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.experiments import Price, price, simulate
-from shoal.experiments.pricing import draw
+from shoal.experiments.price.run import PURPOSE, drawn_population
 from shoal.experiments.seeds import stream
 from shoal.instances import uniform
 
@@ -88,8 +88,8 @@ def test_the_stretches_add_up_to_the_reward() -> None:
 
 @pytest.mark.parametrize("rate", [0.01, 0.05, 0.2])
 def test_populations_have_the_rate_that_was_asked_for(rate: float) -> None:
-    settings = {"sample": 100, "n_arms": 10, "rate": rate, "seed": 0}
-    rates = [draw(settings, run).mean() for run in range(1_500)]
+    setting = drawn_population(rate, {"n_users": 100, "n_arms": 10, "horizon": 1}, min_group_size=2)
+    rates = [setting.draw(run, purpose=PURPOSE).mean() for run in range(1_500)]
     # Deviation of the mean: about rate / sqrt(6 tastes x 10 arms x 1,500 draws) = 0.0033 rate;
     # the cap on means takes up to 1.5 % at a rate of 0.2.
     assert np.mean(rates) == pytest.approx(rate, rel=0.033)

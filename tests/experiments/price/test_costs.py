@@ -3,11 +3,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pytest
-from scipy import stats
 
 from shoal.experiments import Price
-from shoal.experiments.costs import of_mean, of_one, of_ratio, passing
+from shoal.experiments.price.costs import passing_round
 
 
 def priced(shares: dict[int, Sequence[float]]) -> Price:
@@ -15,48 +13,15 @@ def priced(shares: dict[int, Sequence[float]]) -> Price:
     sizes = sorted(shares)
     rewards = np.array([[[0.1 + 0.1 * share] for share in shares[size]] for size in sizes])
     references = np.tile([0.1, 0.2, 0.05], (rewards.shape[1], 1))
-    return Price.from_runs(sizes, rewards, references, np.array([300]), {})
-
-
-def test_intervals_are_students() -> None:
-    values = np.random.default_rng(0).normal(size=9)
-    low, high = stats.t.interval(0.95, 8, values.mean(), stats.sem(values))
-    found = of_mean(values)
-    assert (found.low, found.high) == pytest.approx((low, high))
-    one = of_one(values)
-    assert one.half == pytest.approx(found.half * np.sqrt(9 + 1))
-
-
-def test_the_mean_interval_covers_as_often_as_it_says() -> None:
-    rng = np.random.default_rng(1)
-    n = 4_000
-    covered = sum(i.low <= 0 <= i.high for i in (of_mean(rng.normal(size=8)) for _ in range(n)))
-    single = sum(
-        i.low <= rng.normal() <= i.high for i in (of_one(rng.normal(size=8)) for _ in range(n))
-    )
-    # 5 deviations of a binomial of 4,000 at 0.95: false alarms below 1e-6.
-    for hits in (covered, single):
-        assert abs(hits - 0.95 * n) < 5 * np.sqrt(n * 0.95 * 0.05)
-
-
-def test_the_ratio_has_the_jackknife_error() -> None:
-    rng = np.random.default_rng(2)
-    wholes = rng.uniform(1, 2, size=200)
-    parts = 0.3 * wholes + rng.normal(scale=0.1, size=200)
-    left = (parts.sum() - parts) / (wholes.sum() - wholes)
-    error = np.sqrt(199 / 200 * ((left - left.mean()) ** 2).sum())
-    found = of_ratio(parts, wholes)
-    assert found.mean == pytest.approx(parts.sum() / wholes.sum())
-    assert found.half == pytest.approx(stats.t.ppf(0.975, 199) * error, rel=0.01)
-    assert of_ratio(parts, np.zeros(200)).mean == 0
+    return Price.from_rewards(sizes, rewards, references, np.array([300]), {})
 
 
 def test_passing_is_for_good() -> None:
     rounds = np.array([10, 20, 30])
-    assert passing(np.array([3.0, 3.0, 3.0]), 2.0, rounds) == 1
-    assert passing(np.array([1.0, 3.0, 3.0]), 2.0, rounds) == 11
-    assert passing(np.array([3.0, 1.0, 3.0]), 2.0, rounds) == 21
-    assert passing(np.array([3.0, 3.0, 1.0]), 2.0, rounds) is None
+    assert passing_round(np.array([3.0, 3.0, 3.0]), 2.0, rounds) == 1
+    assert passing_round(np.array([1.0, 3.0, 3.0]), 2.0, rounds) == 11
+    assert passing_round(np.array([3.0, 1.0, 3.0]), 2.0, rounds) == 21
+    assert passing_round(np.array([3.0, 3.0, 1.0]), 2.0, rounds) is None
 
 
 def test_the_largest_size_that_keeps_nine_tenths_of_the_gain_is_recommended() -> None:
@@ -91,7 +56,7 @@ def test_a_group_of_one_is_recommended_only_where_there_is_nothing_else() -> Non
 def test_equal_arms_have_no_gap_whatever_the_rounding() -> None:
     references = np.array([[0.3, 0.3 + 5e-17, 0.3], [0.1 + 0.2, 0.3, 0.3]])
     rewards = np.full((1, 2, 3), 0.1 + 0.2)
-    found = Price.from_runs([2], rewards, references, np.array([10, 20, 30]), {})
+    found = Price.from_rewards([2], rewards, references, np.array([10, 20, 30]), {})
     assert found.costs[0].share.mean == 0
     assert found.costs[0].passes_at is None
     assert found.recommended is None
@@ -100,7 +65,7 @@ def test_equal_arms_have_no_gap_whatever_the_rounding() -> None:
 def test_a_gain_on_a_loss_is_told_as_a_difference() -> None:
     references = np.array([[-0.5, -0.1, -0.6]] * 2)
     rewards = np.array([[[-0.2] * 3, [-0.22] * 3]])
-    found = Price.from_runs([2], rewards, references, np.array([10, 20, 30]), {})
+    found = Price.from_rewards([2], rewards, references, np.array([10, 20, 30]), {})
     assert "earn 0.29 a round more than the best single arm" in found.recommendation
 
 

@@ -1,4 +1,4 @@
-"""What anonymity costs, in the words of who has to decide: intervals and a recommendation.
+"""What anonymity costs, in words for those who decide: intervals and a recommendation.
 
 All of it compares three earnings per user and round: the learner's, those of the best single arm
 for everyone, and those of full knowledge, where every user plays its best arm. The share captured
@@ -14,26 +14,18 @@ from typing import Any
 import numpy as np
 
 from shoal.arrays import FloatArray, LongArray
+from shoal.experiments.statistics import (
+    Interval,
+    mean_interval,
+    prediction_interval,
+    ratio_interval,
+)
 
 KEEP = 0.9
 """The recommended group size keeps at least this part of the best one's gain."""
 
 ROUNDING = 1e-9
-"""Relative differences below this are the computer's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """An estimate with a 95 % interval, from Student's distribution over the runs."""
-
-    mean: float
-    low: float
-    high: float
-
-    @property
-    def half(self) -> float:
-        """Half the interval's width."""
-        return (self.high - self.low) / 2
+"""Relative differences below this are rounding errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +85,7 @@ class Price:
     config: Mapping[str, Any]
 
     @classmethod
-    def from_runs(
+    def from_rewards(
         cls,
         sizes: Sequence[int],
         rewards: FloatArray,  # (n_sizes, n_runs, n_stretches)
@@ -101,7 +93,7 @@ class Price:
         rounds: LongArray,
         config: Mapping[str, Any],
     ) -> Price:
-        """Reckon the costs from what every run earned."""
+        """Compute the costs from the reward per user and round of every run."""
         lengths = np.diff(rounds, prepend=0)
         earned = rewards @ lengths / rounds[-1]  # (n_sizes, n_runs)
         best, full, _ = references.T
@@ -111,14 +103,14 @@ class Price:
         costs = [
             Cost(
                 min_group_size=size,
-                reward=of_mean(own),
-                one_population=of_one(own),
-                share=of_ratio(own - best, full - best),
-                loss=of_mean(earned[0] - own),
-                passes_at=passing(curve, bar, rounds),
-                runs=tuple(own.tolist()),
+                reward=mean_interval(reward),
+                one_population=prediction_interval(reward),
+                share=ratio_interval(reward - best, full - best),
+                loss=mean_interval(earned[0] - reward),
+                passes_at=passing_round(curve, bar, rounds),
+                runs=tuple(reward.tolist()),
             )
-            for size, own, curve in zip(sizes, earned, curves, strict=True)
+            for size, reward, curve in zip(sizes, earned, curves, strict=True)
         ]
         best_arm, full_knowledge, mean_rate = references.mean(axis=0).tolist()
         return cls(costs, best_arm, full_knowledge, mean_rate, rounds, curves, config)
@@ -204,42 +196,10 @@ def _users(cost: Cost) -> str:
     return f"{cost.min_group_size} user{'s' if cost.min_group_size > 1 else ''}"
 
 
-def of_mean(values: FloatArray) -> Interval:
-    """Return the mean's interval.
-
-    >>> of_mean(np.array([1.0, 2.0, 3.0]))
-    Interval(mean=2.0, low=-0.48413..., high=4.48413...)
-    """
-    return _around(float(values.mean()), values.std(ddof=1) / len(values) ** 0.5, len(values))
-
-
-def of_one(values: FloatArray) -> Interval:
-    """Return the interval for one more value of the same kind."""
-    n = len(values)
-    return _around(float(values.mean()), values.std(ddof=1) * (1 + 1 / n) ** 0.5, n)
-
-
-def of_ratio(parts: FloatArray, wholes: FloatArray) -> Interval:
-    """Return the interval of mean(parts) / mean(wholes), by linearisation; 0 of nothing is 0."""
-    whole = float(wholes.mean())
-    if whole <= 0:
-        return Interval(0.0, 0.0, 0.0)
-    ratio = float(parts.mean()) / whole
-    off = (parts - ratio * wholes) / whole
-    return _around(ratio, off.std(ddof=1) / len(parts) ** 0.5, len(parts))
-
-
-def _around(mean: float, error: float, n: int) -> Interval:
-    from scipy.special import stdtrit
-
-    half = float(stdtrit(n - 1, 0.975) * error)
-    return Interval(mean, mean - half, mean + half)
-
-
-def passing(curve: FloatArray, best: float, rounds: LongArray) -> int | None:
+def passing_round(curve: FloatArray, best: float, rounds: LongArray) -> int | None:
     """Return the first round from which on every stretch earns more than ``best``, or None.
 
-    >>> passing(np.array([1.0, 3.0, 1.0, 3.0, 4.0]), 2.0, np.array([10, 20, 30, 40, 50]))
+    >>> passing_round(np.array([1.0, 3.0, 1.0, 3.0, 4.0]), 2.0, np.array([10, 20, 30, 40, 50]))
     31
     """
     behind = np.flatnonzero(curve <= best)

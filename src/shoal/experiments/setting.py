@@ -1,0 +1,164 @@
+"""The one list of what an experiment's result depends on, but for the policy.
+
+``compare``, ``tune``, ``price``, ``sweep`` and shards are each a grid of settings; the functions
+take the fields by name, or a whole ``Setting``. Drift is no field: it is an option of the policies
+that follow it, and no environment changes its means.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shoal.arrays import FloatArray
+from shoal.environments.registry import check_means, check_rewards
+from shoal.errors import UnknownNameError
+from shoal.experiments.seeds import stream
+from shoal.instances import INSTANCES
+from shoal.model import Problem
+from shoal.model.numbers import share, whole_number
+
+GIVEN = "given"
+"""The class of means that the caller brings."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """Everything that an experiment's result depends on, but for the policy.
+
+    Parameters
+    ----------
+    n_users, n_arms, min_group_size, horizon
+        The problem, see ``Problem``.
+    rewards
+        "bernoulli", "gaussian", "bounded" or "deterministic".
+    participation
+        Probability that a user reports in a round; in ``simulate`` also one for each user.
+    seed
+        Same seed, same bytes.
+    instance, instance_options
+        Class of the instances, with options of the function that draws them; "given" for means
+        that the caller brings.
+
+    Examples
+    --------
+    >>> setting = Setting(n_users=20, n_arms=3, min_group_size=4, horizon=100)
+    >>> print(setting)
+    n_users=20, n_arms=3, min_group_size=4, horizon=100, rewards=bernoulli, participation=1.0, \
+seed=0, instance=uniform
+    >>> setting.draw().shape
+    (20, 3)
+    """
+
+    n_users: int
+    n_arms: int
+    min_group_size: int
+    horizon: int
+    rewards: str = "bernoulli"
+    participation: ArrayLike = 1.0
+    seed: int = 0
+    instance: str = "uniform"
+    instance_options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        problem = Problem(self.n_users, self.n_arms, self.min_group_size)
+        if np.ndim(self.participation):
+            participation: ArrayLike = tuple(np.asarray(self.participation).tolist())
+        else:
+            participation = share("participation", self.participation)
+        for name, value in {
+            "n_users": problem.n_users,
+            "n_arms": problem.n_arms,
+            "min_group_size": problem.min_group_size,
+            "horizon": whole_number("horizon", self.horizon),
+            "rewards": check_rewards(self.rewards),
+            "participation": participation,
+            "seed": whole_number("seed", self.seed, least=0),
+        }.items():
+            object.__setattr__(self, name, value)
+        if self.instance == GIVEN and not self.instance_options:
+            return
+        if self.instance not in INSTANCES:
+            raise UnknownNameError("instance", self.instance, INSTANCES)
+        known = {*inspect.signature(INSTANCES[self.instance]).parameters} - set(_DRAW)
+        for name in self.instance_options:
+            if name not in known:
+                raise UnknownNameError(f"option of {self.instance!r}", name, known)
+
+    def as_json(self, *, without: tuple[str, ...] = ()) -> dict[str, Any]:
+        """Return the fields by name, but for those in ``without`` and options that are not set."""
+        absent = without if self.instance_options else (*without, "instance_options")
+        return {name: value for name, value in vars(self).items() if name not in absent}
+
+    def __str__(self) -> str:
+        return spell(self.as_json())
+
+    def draw(self, run: int = 0, *, purpose: str = "comparison") -> FloatArray:
+        """Draw the means of one run, (n_users, n_arms).
+
+        Each purpose has streams of its own, so that nothing is tuned on what is reported. The
+        shards of one population share its tastes.
+        """
+        common = None
+        name = self.instance
+        if purpose == "price":
+            name = "population"
+        elif purpose == "shard":
+            name, common = "users", stream(self.seed, purpose, "population", self.instance)
+        rng = stream(self.seed, purpose, name, run)
+        draw = INSTANCES[self.instance]
+        return draw(self.n_users, self.n_arms, rng=rng, common=common, **self.instance_options)
+
+
+_DRAW = ("n_users", "n_arms", "rng", "common")
+
+
+def spell(values: Mapping[str, Any]) -> str:
+    """Return NAME=VALUE pairs as one line."""
+    return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+class SettingOptions(TypedDict, total=False):
+    """The fields of a ``Setting`` as keyword arguments, and ``setting``, a whole one to change."""
+
+    setting: Setting
+    n_users: int
+    n_arms: int
+    min_group_size: int
+    horizon: int
+    rewards: str
+    participation: ArrayLike
+    seed: int
+    instance: str
+    instance_options: Mapping[str, Any]
+
+
+PAPER_SETTING = Setting(n_users=50, n_arms=5, min_group_size=4, horizon=100_000)
+"""The setting of the paper's simulations."""
+
+
+def make_setting(options: SettingOptions, *, base: Setting | None = None, **fields: Any) -> Setting:
+    """Return the setting that a caller's keyword arguments describe.
+
+    ``base`` is changed by them, and ``fields`` override both.
+    """
+    start = options.get("setting", base)
+    named = {name: value for name, value in options.items() if name != "setting"}
+    return Setting(**{**(vars(start) if start else {}), **named, **fields})
+
+
+def setting_of_means(
+    means: ArrayLike, options: SettingOptions, *, base: Setting | None = None, **fields: Any
+) -> tuple[Setting, FloatArray]:
+    """Return the setting of a caller's own means, with the means as a checked matrix."""
+    start = options.get("setting", base)
+    rewards = options.get("rewards", start.rewards if start else "bernoulli")
+    matrix = check_means(means, rewards=rewards)
+    n_users, n_arms = matrix.shape
+    shape = {"n_users": n_users, "n_arms": n_arms, "instance": GIVEN, "instance_options": {}}
+    return make_setting(options, base=base, **shape, **fields), matrix

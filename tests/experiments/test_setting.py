@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import pickle
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shoal.errors import InvalidInputError, UnknownNameError
+from shoal.experiments import Setting
+from shoal.experiments.setting import SettingOptions, make_setting
+
+SMALL: dict[str, Any] = {"n_users": 12, "n_arms": 3, "min_group_size": 2, "horizon": 50}
+
+
+def test_the_keyword_arguments_are_the_fields() -> None:
+    assert list(SettingOptions.__annotations__) == ["setting", *(f.name for f in fields(Setting))]
+
+
+def test_equal_settings_have_equal_hashes_whatever_the_kind_of_number() -> None:
+    setting = Setting(**SMALL)
+    numbers: dict[str, Any] = {name: np.int64(value) for name, value in SMALL.items()}
+    same = Setting(**numbers)
+    assert setting == same
+    assert hash(setting) == hash(same)
+    assert str(setting) == str(same)
+    assert setting == pickle.loads(pickle.dumps(setting))
+    assert setting != Setting(**SMALL, seed=1)
+
+
+def test_a_participation_for_each_user_is_kept_as_a_tuple() -> None:
+    setting = Setting(**SMALL, participation=np.array([0.5, 1.0]))
+    assert setting.participation == (0.5, 1.0)
+    assert isinstance(hash(setting), int)
+
+
+def test_named_fields_change_a_whole_setting() -> None:
+    setting = Setting(**SMALL, rewards="gaussian")
+    assert make_setting({"setting": setting, "seed": 3}, horizon=7) == Setting(
+        **{**SMALL, "horizon": 7}, rewards="gaussian", seed=3
+    )
+
+
+def test_options_of_the_instances_are_passed_on() -> None:
+    low = Setting(**SMALL, instance="clustered", instance_options={"rate": 0.01})
+    high = Setting(**SMALL, instance="clustered", instance_options={"rate": 0.4})
+    assert low.draw().mean() < high.draw().mean()
+    assert low.as_json()["instance_options"] == {"rate": 0.01}
+    assert "instance_options" not in Setting(**SMALL).as_json()
+
+
+def test_each_run_and_each_purpose_has_means_of_its_own() -> None:
+    setting = Setting(**SMALL, instance="clustered")
+    drawn = [setting.draw(), setting.draw(1)]
+    drawn += [setting.draw(purpose=purpose) for purpose in ("validation", "price", "shard")]
+    assert len({means.tobytes() for means in drawn}) == len(drawn)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"n_users": 0}, InvalidInputError, "n_users must be a whole number of at least 1; got 0"),
+        ({"min_group_size": 13}, InvalidInputError, "between 1 and n_users=12; got 13"),
+        ({"horizon": 2.5}, InvalidInputError, "horizon must be a whole number of at least 1"),
+        ({"rewards": "bernouli"}, UnknownNameError, "did you mean 'bernoulli'"),
+        ({"participation": 1.5}, InvalidInputError, "participation must be a number between 0"),
+        ({"seed": -1}, InvalidInputError, "seed must be a whole number of at least 0; got -1"),
+        ({"instance": "liner"}, UnknownNameError, "did you mean 'linear'"),
+        ({"instance_options": {"rat": 1}}, UnknownNameError, "option of 'uniform'"),
+    ],
+)
+def test_bad_settings_are_refused(
+    change: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        Setting(**{**SMALL, **change})
