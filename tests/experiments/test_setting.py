@@ -67,7 +67,6 @@ def test_each_run_and_each_purpose_has_means_of_its_own() -> None:
         ({"participation": 1.5}, InvalidInputError, "participation must be a number between 0"),
         ({"seed": -1}, InvalidInputError, "seed must be a whole number of at least 0; got -1"),
         ({"instance": "liner"}, UnknownNameError, "did you mean 'linear'"),
-        ({"instance_options": {"rat": 1}}, UnknownNameError, "option of 'uniform'"),
     ],
 )
 def test_bad_settings_are_refused(

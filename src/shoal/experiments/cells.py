@@ -28,7 +28,7 @@ from shoal.model.numbers import share
 
 RUNS_PER_CELL = 20
 MOST_USERS_PER_CELL = 1_000_000
-"""Large populations are played in smaller blocks of runs, to bound a cell's memory."""
+"""Large populations are played in smaller blocks of runs, to limit a cell's memory."""
 
 ProgressCallback = Callable[[str, int, int], None]
 """Called with (what has just finished or "", rounds done, rounds in all)."""
@@ -45,7 +45,7 @@ class Cell:
     purpose
         The experiment that the cell belongs to: it names the streams of randomness.
     means
-        Means that the caller brings, (n_users, n_arms), in place of the setting's instances.
+        The caller's own means, (n_users, n_arms), in place of the setting's instances.
     version
         The version of Shoal that plays it.
     """

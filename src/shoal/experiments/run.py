@@ -128,21 +128,8 @@ def simulate(
         _, n_users, n_arms = stack.shape
         setting.setdefault("instance", GIVEN)
         whole = make_setting(setting, n_users=n_users, n_arms=n_arms)
-    chosen = choose_options(policy, options, instance=whole.instance, tuned=tuned)
+    chosen = resolve_options(policy, options, instance=whole.instance, tuned=tuned)
     return Play(policy, stack, whole, chosen, n_checkpoints).finish(progress)
-
-
-def choose_options(
-    policy: str | PolicyMaker,
-    options: Mapping[str, Any] | None,
-    *,
-    instance: str,
-    tuned: bool,
-) -> dict[str, Any]:
-    """Return the options of a policy by name; nothing is tuned for a policy of the caller's own."""
-    if isinstance(policy, str):
-        return resolve_options(policy, options, instance=instance, tuned=tuned)
-    return dict(options or {})
 
 
 def _stack(means: ArrayLike) -> FloatArray:

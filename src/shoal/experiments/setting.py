@@ -7,7 +7,6 @@ that follow it, and no environment changes its means.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
@@ -24,7 +23,7 @@ from shoal.model import Problem
 from shoal.model.numbers import share, whole_number
 
 GIVEN = "given"
-"""The class of means that the caller brings."""
+"""The class of a caller's own means."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +42,7 @@ class Setting:
         Same seed, same bytes.
     instance, instance_options
         Class of the instances, with options of the function that draws them; "given" for means
-        that the caller brings.
+        of the caller's own.
 
     Examples
     --------
@@ -66,29 +65,22 @@ seed=0, instance=uniform
     instance_options: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        problem = Problem(self.n_users, self.n_arms, self.min_group_size)
-        if np.ndim(self.participation):
-            participation: ArrayLike = tuple(np.asarray(self.participation).tolist())
-        else:
-            participation = share("participation", self.participation)
-        for name, value in {
-            "n_users": problem.n_users,
-            "n_arms": problem.n_arms,
-            "min_group_size": problem.min_group_size,
-            "horizon": whole_number("horizon", self.horizon),
-            "rewards": check_rewards(self.rewards),
-            "participation": participation,
-            "seed": whole_number("seed", self.seed, least=0),
-        }.items():
-            object.__setattr__(self, name, value)
-        if self.instance == GIVEN and not self.instance_options:
-            return
-        if self.instance not in INSTANCES:
+        check_rewards(self.rewards)
+        if self.instance != GIVEN and self.instance not in INSTANCES:
             raise UnknownNameError("instance", self.instance, INSTANCES)
-        known = {*inspect.signature(INSTANCES[self.instance]).parameters} - set(_DRAW)
-        for name in self.instance_options:
-            if name not in known:
-                raise UnknownNameError(f"option of {self.instance!r}", name, known)
+        horizon = whole_number("horizon", self.horizon)
+        problem = Problem(self.n_users, self.n_arms, self.min_group_size, horizon)
+        plain: dict[str, Any] = {
+            name: getattr(problem, name)
+            for name in ("n_users", "n_arms", "min_group_size", "horizon")
+        }
+        plain["seed"] = whole_number("seed", self.seed, least=0)
+        if np.ndim(self.participation):
+            plain["participation"] = tuple(np.asarray(self.participation).tolist())
+        else:
+            plain["participation"] = share("participation", self.participation)
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
 
     def as_json(self, *, without: tuple[str, ...] = ()) -> dict[str, Any]:
         """Return the fields by name, but for those in ``without`` and options that are not set."""
@@ -104,18 +96,12 @@ seed=0, instance=uniform
         Each purpose has streams of its own, so that nothing is tuned on what is reported. The
         shards of one population share its tastes.
         """
-        common = None
-        name = self.instance
-        if purpose == "price":
-            name = "population"
-        elif purpose == "shard":
-            name, common = "users", stream(self.seed, purpose, "population", self.instance)
-        rng = stream(self.seed, purpose, name, run)
+        name = {"price": "population", "shard": "users"}.get(purpose, self.instance)
+        rng, common = stream(self.seed, purpose, name, run), None
+        if purpose == "shard":
+            common = stream(self.seed, purpose, "population", self.instance)
         draw = INSTANCES[self.instance]
         return draw(self.n_users, self.n_arms, rng=rng, common=common, **self.instance_options)
-
-
-_DRAW = ("n_users", "n_arms", "rng", "common")
 
 
 def spell(values: Mapping[str, Any]) -> str:

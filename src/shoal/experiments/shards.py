@@ -16,9 +16,10 @@ import numpy as np
 
 from shoal.engines import Engine, LocalEngine, Steps
 from shoal.experiments.cells import Cell
-from shoal.experiments.run import N_CHECKPOINTS, PolicyMaker, Run, choose_options
+from shoal.experiments.run import N_CHECKPOINTS, PolicyMaker, Run
 from shoal.experiments.setting import SettingOptions, make_setting
 from shoal.model import Problem, State
+from shoal.policies.tuned import resolve_options
 
 STEPS = 20
 """A shard's state is saved so many times in a run: a kill costs at most one part."""
@@ -65,7 +66,7 @@ def simulate_shards(
         setting.setdefault("instance", "clustered")
     whole = make_setting(setting)
     problem = Problem(whole.n_users, whole.n_arms, whole.min_group_size, whole.horizon, n_shards)
-    chosen = choose_options(policy, options, instance=whole.instance, tuned=tuned)
+    chosen = resolve_options(policy, options, instance=whole.instance, tuned=tuned)
     shard = replace(whole, n_users=problem.shard_size)
     cells = [
         Cell(shard, policy, chosen, number, purpose="shard", n_checkpoints=n_checkpoints)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -33,7 +33,7 @@ def tuned_options(instance: str, policy: str) -> dict[str, Any]:
 
 
 def resolve_options(
-    policy: str,
+    policy: str | Callable[..., Any],
     options: Mapping[str, Any] | None = None,
     *,
     instance: str = DEFAULT_CLASS,
@@ -43,8 +43,8 @@ def resolve_options(
 
     Parameters
     ----------
-    options
-        Options that the caller sets; they override the tuned ones.
+    policy
+        A name; nothing is tuned for a policy of the caller's own.
     instance
         Class of the instances that are played.
     tuned
@@ -55,6 +55,8 @@ def resolve_options(
     >>> resolve_options("pooled-elimination"), resolve_options("pooled-elimination", tuned=False)
     ({'gamma': 2.0}, {})
     """
+    if not isinstance(policy, str):
+        return dict(options or {})
     resolved = {**(tuned_options(instance, policy) if tuned else {}), **(options or {})}
     check_options(policy, resolved)
     return resolved

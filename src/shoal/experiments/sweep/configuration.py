@@ -80,19 +80,21 @@ class Configuration:
 
     def cells(self, *, version: str = __version__) -> list[Cell]:
         """Return every cell of the grid, in its order, as this version of Shoal plays it."""
-        cells = []
-        for values in product(*(getattr(self, key) for key in AXES)):
-            setting = Setting(**dict(zip(AXES.values(), values, strict=True)))
-            cells += [
-                Cell(setting, policy, options, first_run, n_runs, version=version)
+        options = {
+            name: [
+                (policy, resolve_options(policy, point, instance=name, tuned=self.tuned))
                 for policy in self.policies
                 for point in combinations(self.options.get(policy, {}))
-                for options in [
-                    resolve_options(policy, point, instance=setting.instance, tuned=self.tuned)
-                ]
-                for first_run, n_runs in blocks(setting.n_users, self.runs)
             ]
-        return cells
+            for name in self.instances
+        }
+        grid = {field: getattr(self, key) for key, field in AXES.items()}
+        return [
+            Cell(setting, policy, resolved, first_run, n_runs, version=version)
+            for setting in (Setting(**values) for values in combinations(grid))
+            for policy, resolved in options[setting.instance]
+            for first_run, n_runs in blocks(setting.n_users, self.runs)
+        ]
 
     def as_json(self) -> dict[str, Any]:
         """Return everything that the results depend on, as JSON has it."""

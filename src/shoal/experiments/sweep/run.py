@@ -11,7 +11,6 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import current_thread, main_thread
-from typing import Any
 
 from shoal.engines import Engine, LocalEngine, Tick
 from shoal.errors import InvalidInputError, LostTaskError, ShoalError
@@ -33,13 +32,6 @@ class SweepSummary:
     taken: int
     done: int
     failed: int
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why a cell has no records."""
-
-    reason: str
 
 
 def sweep(
@@ -74,23 +66,17 @@ def sweep(
     if not folder.done().issuperset(cell.name for cell in cells):
         engine.capacity()  # a cluster that can't be joined leaves no folder behind
     with folder.lock():
-        if folder.exists:
-            _check_same(folder, content)
-        else:
+        if not folder.exists:
             folder.write_configuration(content)
+        elif changed := differences(folder.configuration(), content):
+            raise InvalidInputError(
+                f"the configuration must be the one that {str(folder.path)!r} was begun with; "
+                f"{changed}. Give --new FOLDER to run the new one beside it."
+            )
         try:
             return _fill(folder, source, cells, engine, progress)
         finally:
             folder.remove_progress()
-
-
-def _check_same(folder: SweepFolder, content: dict[str, Any]) -> None:
-    changed = differences(folder.configuration(), content)
-    if changed:
-        raise InvalidInputError(
-            f"the configuration must be the one that {str(folder.path)!r} was begun with; "
-            f"{changed}. Give --new FOLDER to run the new one beside it."
-        )
 
 
 def _fill(
@@ -108,13 +94,9 @@ def _fill(
     taken = len(cells) - before - len(missing)
     report = _ProgressFile(folder, cells, missing, engine.capacity() if missing else 0, progress)
     done = failed = 0
-
-    def lost(index: int, error: LostTaskError) -> Failure:
-        return Failure(str(error))
-
     for cell in missing:
         folder.remove_failure(cell.name)  # it is tried again
-    with closing(engine.run(play, missing, tick=report.tick, lost=lost)) as results:
+    with closing(engine.run(play, missing, tick=report.tick, lost=_reason)) as results:
         for index, result in results:
             cell = missing[index]
             if isinstance(result, Run):
@@ -123,7 +105,7 @@ def _fill(
                 done += 1
             else:
                 failed += 1
-                folder.write_failure(cell.name, {"reason": result.reason, "cell": cell.content})
+                folder.write_failure(cell.name, {"reason": result, "cell": cell.content})
             report.finish(cell)
     return SweepSummary(len(cells), before, taken, done, failed)
 
@@ -147,15 +129,19 @@ def defer_interrupt() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def play(cell: Cell, tick: Tick) -> Run | Failure:
-    """Play a cell in a worker; an error is a failure of this cell alone."""
+def _reason(index: int, error: LostTaskError) -> Run | str:
+    return str(error)
+
+
+def play(cell: Cell, tick: Tick) -> Run | str:
+    """Play a cell in a worker; return its run, or why it failed."""
     users = cell.setting.n_users * cell.n_runs
     try:
         return run_cell(cell, lambda rounds: tick(rounds * users))
     except ShoalError as error:
-        return Failure(str(error))
+        return str(error)
     except Exception as error:
-        return Failure(f"{type(error).__name__}: {error}")
+        return f"{type(error).__name__}: {error}"
 
 
 class _ProgressFile:
