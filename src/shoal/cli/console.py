@@ -1,4 +1,4 @@
-"""What people see: progress on standard error, tables on standard output."""
+"""Output for people: progress on standard error, tables on standard output."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-# Names of folders and options are shown as they are: "run[a]" is no markup, ":x:" no emoji.
+# Names of folders and options are output as they are: "run[a]" is no markup, ":x:" no emoji.
 out = Console(markup=False, emoji=False)
 err = Console(stderr=True, markup=False, emoji=False)
 
 
 class Update(Protocol):
-    """What a piece of work calls to say how far it is."""
+    """Moves a progress bar."""
 
     def __call__(self, finished: str, done: int, total: int, title: str | None = None) -> None:
-        """Tell what has just finished (or ""), how much is done, of how much, and of what."""
+        """Show what has just finished (or ""), the work done, the work in all, and a new title."""
 
 
 @contextmanager
 def waiting(title: str) -> Iterator[None]:
-    """Show that something is under way whose length is not known."""
+    """Show that work of unknown length is in progress."""
     with err.status(title):
         yield
 
 
 @contextmanager
 def progress(title: str) -> Iterator[Update]:
-    """Show a bar; yields what is called to move it."""
+    """Show a bar; yields the function that moves it."""
     with Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -67,19 +67,19 @@ def counter(progress: Update, total: int) -> Callable[[int], None]:
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table; numbers stand on the right."""
-    shown = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    """Print a table; numbers are aligned on the right."""
+    output = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     for index, column in enumerate(columns):
         number = bool(rows) and not isinstance(rows[0][index], str)
-        shown.add_column(
+        output.add_column(
             column, justify="right" if number else "left", no_wrap=index == 0, overflow="fold"
         )
     for row in rows:
-        shown.add_row(*(_cell(value) for value in row))
-    out.print(shown)
+        output.add_row(*(_format(value) for value in row))
+    out.print(output)
 
 
-def _cell(value: Any) -> str:
+def _format(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
     if isinstance(value, int):

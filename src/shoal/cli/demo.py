@@ -102,13 +102,13 @@ def command(
                 soft_wrap=True,
             )
         try:
-            with live(watch, shown=not (headless or as_json)) as redraw:
+            with live(watch, visible=not (headless or as_json)) as redraw:
                 ends = time.monotonic() + (seconds or float("inf"))
                 while watch.rounds < 2 or time.monotonic() < ends:
                     number = watch.rounds + 1
-                    watch.saw(audience.play(CAMPAIGN, number))
+                    watch.add_reward(audience.play(CAMPAIGN, number))
                     if number > 1:  # the round before is on the learner's record by now
-                        watch.heard(analyst.release(CAMPAIGN, number - 1))
+                        watch.add_release(analyst.release(CAMPAIGN, number - 1))
                     redraw()
         except KeyboardInterrupt:
             console.err.print("stopping")
@@ -117,7 +117,7 @@ def command(
     if as_json:
         click.echo(json.dumps(watch.summary()))
     else:
-        watch.tell()
+        watch.print_summary()
 
 
 def keep_picture(service: Embedded, file: Path) -> None:

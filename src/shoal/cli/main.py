@@ -1,4 +1,4 @@
-"""The entry point: finds the command; what Shoal refuses is one line and exit code 2.
+"""The entry point: finds the command; an input that Shoal refuses is one line and exit code 2.
 
 A command's module is loaded when it is needed, so that ``shoal --help`` is quick.
 """
@@ -27,7 +27,7 @@ COMMANDS = {
     "serve": "Run the service: both roles, or one of them.",
     "simulate": "Run one policy and show its regret over time.",
     "status": "Show how far a sweep is: done, running, failed, time left.",
-    "sweep": "Play a grid of simulations that goes on where it was stopped.",
+    "sweep": "Play a grid of simulations that continues where it was stopped.",
     "tune": "Choose hyperparameters on separate validation instances.",
 }
 
@@ -71,12 +71,12 @@ class Refusal(click.ClickException):
 
 
 class Stopped(click.ClickException):
-    """Ctrl-C: not an error, but not the end either."""
+    """Ctrl-C: not an error, but not complete either."""
 
     exit_code = 130
 
     def show(self, file: object = None) -> None:
-        """Say how to go on, where the command knows."""
+        """Print how to continue, where the command knows."""
         click.echo(self.format_message(), err=True)
 
 

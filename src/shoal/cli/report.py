@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from shoal.figures.report import Section
+    from polars import DataFrame
+
+    from shoal.figures.report import Section, Table
 
 MOST_FIGURES = 24
+BAND = "Mean regret of all users over the runs, with its 95 % band."
+REGRET = {"regret": "mean", "± 95 %": "half"}
+COST = {"smallest group": "smallest_group", "withheld": "withheld", "seconds": "seconds"}
 
 
 @click.command(name="report")
@@ -19,7 +24,7 @@ MOST_FIGURES = 24
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="A new file for the page; by default report.html in FOLDER, written anew each time.",
+    help="A new file for the page; by default report.html in FOLDER, which is overwritten.",
 )
 def command(folder: Path, out: Path | None) -> None:
     """Write one HTML page with the figures and tables of FOLDER, to look at or to mail.
@@ -30,18 +35,14 @@ def command(folder: Path, out: Path | None) -> None:
     from shoal import __version__
     from shoal.cli import console
     from shoal.experiments.records import check_new
-    from shoal.experiments.sweep.folder import SweepFolder, write_atomically
+    from shoal.experiments.sweep.folder import write_atomically
     from shoal.figures.report import report_page
 
     if out:
         check_new(out, "file")
-    is_sweep = (folder / "sweep.json").is_file()
     with console.waiting("drawing"):
-        if is_sweep:
-            title, sections = _sweep(folder)
-            configuration = SweepFolder(folder).configuration()
-        else:
-            title, sections, configuration = _comparison(folder)
+        read = _sweep if (folder / "sweep.json").is_file() else _comparison
+        title, sections, configuration = read(folder)
         page = report_page(
             title,
             sections,
@@ -54,35 +55,22 @@ def command(folder: Path, out: Path | None) -> None:
     console.out.print(f"{target}", highlight=False, soft_wrap=True)
 
 
-def _comparison(folder: Path) -> tuple[str, list[Section], dict[str, object]]:
+def _comparison(folder: Path) -> tuple[str, list[Section], dict[str, Any]]:
     from shoal.experiments.records import Comparison
     from shoal.figures.regret import regret_figures
-    from shoal.figures.report import Section, Table
+    from shoal.figures.report import Section
 
-    found = Comparison.read(folder)
-    config = dict(found.config)
-    figures = regret_figures(found.curves())
+    comparison = Comparison.read(folder)
+    config = dict(comparison.config)
+    figures = regret_figures(comparison.curves())
     sections = [
         Section(
             f"{name} instances",
-            "Mean regret of all users over the runs, with its 95 % band.",
+            BAND,
             [figures[str(name)]],
-            Table(
-                ["policy", "regret", "± 95 %", "smallest group", "withheld", "seconds"],
-                [
-                    (
-                        row["policy"],
-                        row["mean"],
-                        None if row["high"] is None else row["high"] - row["mean"],
-                        row["smallest_group"],
-                        row["withheld"],
-                        row["seconds"],
-                    )
-                    for row in rows.sort("mean").to_dicts()
-                ],
-            ),
+            _table(rows.sort("mean"), {"policy": "policy", **REGRET, **COST}),
         )
-        for (name,), rows in found.summary().group_by("instance", maintain_order=True)
+        for (name,), rows in comparison.summary().group_by("instance", maintain_order=True)
     ]
     title = (
         f"{len(config['policies'])} policies, {config['n_users']:,} users, "
@@ -92,15 +80,19 @@ def _comparison(folder: Path) -> tuple[str, list[Section], dict[str, object]]:
     return title, sections, config
 
 
-def _sweep(folder: Path) -> tuple[str, list[Section]]:
+def _sweep(folder: Path) -> tuple[str, list[Section], dict[str, Any]]:
+    import polars as pl
+
     from shoal.experiments.sweep import read_sweep, status
+    from shoal.experiments.sweep.folder import SweepFolder
     from shoal.experiments.sweep.results import curves, summarise
     from shoal.figures.regret import regret_figure
-    from shoal.figures.report import Section, Table
+    from shoal.figures.report import Section
     from shoal.figures.sweep import SETTING, parts, settings_figures, varied, with_labels
 
     records = read_sweep(folder)
-    summary = with_labels(summarise(records))
+    per_round = pl.col("mean") / (pl.col("n_users") * pl.col("horizon"))
+    summary = with_labels(summarise(records)).with_columns(per_round=per_round)
     names = varied(summary)
     figures = list(settings_figures(summary).values())
     lines = parts(with_labels(curves(records)), names)
@@ -109,53 +101,32 @@ def _sweep(folder: Path) -> tuple[str, list[Section]]:
         for title, part in lines[:MOST_FIGURES]
     ]
     state = status(folder)
-    fixed = {name: summary[name][0] for name in SETTING if name not in names}
-    told = ", ".join(f"{SETTING[name]} {value}" for name, value in fixed.items())
+    fixed = ", ".join(f"{SETTING[n]} {summary[n][0]}" for n in SETTING if n not in names)
+    columns = {"policy": "label", **{SETTING[name]: name for name in names}, "runs": "runs"}
+    columns |= {**REGRET, "per user and round": "per_round", **COST}
     sections = [
         Section(
             "What was varied",
-            f"The same for all: {told}." + _more(figures),
+            f"The same for all: {fixed}." + _more(figures),
             figures[:MOST_FIGURES],
         ),
         Section(
             "Every setting",
             f"{state.done:,} of {state.total:,} cells are done, {state.failed:,} failed. "
             "Regret is the mean total over runs, with its 95 % interval.",
-            table=Table(
-                [
-                    "policy",
-                    *(SETTING[name] for name in names),
-                    "runs",
-                    "regret",
-                    "± 95 %",
-                    "per user and round",
-                    "smallest group",
-                    "withheld",
-                    "seconds",
-                ],
-                [
-                    (
-                        row["label"],
-                        *(row[name] for name in names),
-                        row["runs"],
-                        row["mean"],
-                        None if row["high"] is None else row["high"] - row["mean"],
-                        row["mean"] / (row["n_users"] * row["horizon"]),
-                        row["smallest_group"],
-                        row["withheld"],
-                        row["seconds"],
-                    )
-                    for row in summary.to_dicts()
-                ],
-            ),
+            table=_table(summary, columns),
         ),
-        Section(
-            "Regret over time",
-            "Mean regret of all users over the runs, with its 95 % band." + _more(lines),
-            over_time,
-        ),
+        Section("Regret over time", BAND + _more(lines), over_time),
     ]
-    return f"Sweep {folder.resolve().name}", sections
+    return f"Sweep {folder.resolve().name}", sections, SweepFolder(folder).configuration()
+
+
+def _table(summary: DataFrame, columns: dict[str, str]) -> Table:
+    """Return a table of the summary's columns by heading."""
+    from shoal.figures.report import Table
+
+    rows = summary.with_columns(half=summary["high"] - summary["mean"])
+    return Table(list(columns), rows.select(columns.values()).rows())
 
 
 def _more(figures: Sequence[object]) -> str:

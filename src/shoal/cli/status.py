@@ -25,26 +25,26 @@ def command(folder: Path, as_json: bool) -> None:
     from shoal.cli import console
     from shoal.experiments.sweep import status
 
-    found = status(folder)
+    state = status(folder)
     if as_json:
-        click.echo(json.dumps(asdict(found)))
+        click.echo(json.dumps(asdict(state)))
         return
-    if found.at_work:
-        left = found.seconds_left
-        ahead = "soon known" if left is None else str(timedelta(seconds=round(left)))
+    if state.at_work:
+        left = state.seconds_left
+        time_left = "soon known" if left is None else str(timedelta(seconds=round(left)))
     else:
-        ahead = "none" if found.done == found.total else "not running"
+        time_left = "none" if state.done == state.total else "not running"
     console.table(
-        f"{folder}: {found.total:,} cells",
+        f"{folder}: {state.total:,} cells",
         ["done", "running", "failed", "waiting", "time left"],
-        [(found.done, found.running, found.failed, found.waiting, ahead)],
+        [(state.done, state.running, state.failed, state.waiting, time_left)],
     )
-    if found.failures:
-        shown = list(found.failures.items())[:MOST_SHOWN]
+    if state.failures:
+        first = list(state.failures.items())[:MOST_SHOWN]
         console.table(
             "Failed; the next run tries them again",
             ["cell", "what", "why"],
-            [(name, why["cell"], why["reason"]) for name, why in shown],
+            [(name, why["cell"], why["reason"]) for name, why in first],
         )
-    if len(found.failures) > MOST_SHOWN:
-        console.out.print(f"and {len(found.failures) - MOST_SHOWN} more; --json shows them all.")
+    if len(state.failures) > MOST_SHOWN:
+        console.out.print(f"and {len(state.failures) - MOST_SHOWN} more; --json shows them all.")

@@ -1,4 +1,4 @@
-"""``shoal sweep``: a grid of simulations that goes on where it was stopped."""
+"""``shoal sweep``: a grid of simulations that continues where it was stopped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "--out",
     required=True,
     type=click.Path(path_type=Path),
-    help="The sweep's folder: a new one, or one to go on with.",
+    help="The sweep's folder: a new one, or one to continue.",
 )
 @click.option(
     "--new",
@@ -40,8 +40,8 @@ def command(
 ) -> None:
     """Play every combination of the values in FILE, a TOML file, and keep the records in a folder.
 
-    Each finished cell is written at once. However a sweep ends, the same command goes on with
-    what is missing; "shoal status" tells how far it is, "shoal report" shows what it found.
+    Each finished cell is written at once. However a sweep ends, the same command plays the cells
+    that are missing; "shoal status" shows its progress, "shoal report" its results.
     """
     from shoal.cli import console
     from shoal.experiments.sweep import read_configuration, sweep

@@ -1,4 +1,4 @@
-"""What one sees of a campaign that runs: a live table, and the summary that is left of it."""
+"""A running campaign on the terminal: a live table, then its summary."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WIDTH = 50
 
 
 class Watch:
-    """A campaign as its audience and its analyst see it.
+    """The rewards and the releases of a campaign so far.
 
     Parameters
     ----------
@@ -44,12 +44,12 @@ class Watch:
         """How many rounds were played."""
         return len(self._rewards)
 
-    def saw(self, reward: float) -> None:
-        """Take in a round's reward per user, which only the audience knows."""
+    def add_reward(self, reward: float) -> None:
+        """Add a round's reward per user, which only the audience knows."""
         self._rewards.append(reward)
 
-    def heard(self, release: Release) -> None:
-        """Take in what was released, which is all that anyone else knows."""
+    def add_release(self, release: Release) -> None:
+        """Add a round's released totals, which are all that anyone else knows."""
         self._totals += len(release.totals)
         self._withheld += release.withheld
         sizes = [total.reporters for total in release.totals]
@@ -58,11 +58,11 @@ class Watch:
         self._smallest = min(sizes, default=None)
 
     def summary(self) -> dict[str, float | int | None]:
-        """Return everything by name."""
+        """Return the numbers so far by name."""
         return {
             "rounds": self.rounds,
             "first_reward": _mean(self._rewards[:FIRST]),
-            "reward": _mean(self._rewards[-RECENT:]),
+            "reward": self._recent_reward,
             "best_single_arm": self._best_single,
             "full_knowledge": self._full_knowledge,
             "min_group_size": self._min_group_size,
@@ -72,33 +72,35 @@ class Watch:
         }
 
     def table(self) -> Table:
-        """Return the state as a table of a few lines, with the curve so far."""
-        found = self.summary()
-        shown = Table(box=SIMPLE_HEAD, show_header=False, title="", pad_edge=False)
-        shown.add_column(no_wrap=True)
-        shown.add_column()
+        """Return the numbers as a table, with the curve so far."""
+        table = Table(box=SIMPLE_HEAD, show_header=False, title="", pad_edge=False)
+        table.add_column(no_wrap=True)
+        table.add_column()
         for name, value in (
             ("round", f"{self.rounds:,}"),
-            ("reward per user", f"{found['reward']:.3f}"),
+            ("reward per user", f"{self._recent_reward:.3f}"),
             ("", self._curve()),
-            (f"in the first {FIRST} rounds", f"{found['first_reward']:.3f}"),
+            (f"in the first {FIRST} rounds", f"{_mean(self._rewards[:FIRST]):.3f}"),
             ("best single arm, true mean", f"{self._best_single:.3f}"),
             ("full knowledge, true mean", f"{self._full_knowledge:.3f}"),
             ("totals released", f"{self._totals:,}"),
             ("smallest group", f"{self._smallest or '-'}  (C = {self._min_group_size})"),
             ("groups withheld", f"{self._withheld:,}"),
         ):
-            shown.add_row(name, value)
-        return shown
+            table.add_row(name, value)
+        return table
 
-    def tell(self) -> None:
-        """Print the summary and what it means."""
+    @property
+    def _recent_reward(self) -> float:
+        return _mean(self._rewards[-RECENT:])
+
+    def print_summary(self) -> None:
+        """Print the table and a sentence on what it means."""
         console.out.print(self.table())
-        reward = _mean(self._rewards[-RECENT:])
         if self._smallest is None:
             console.out.print("It ended before anything was learnt.")
             return
-        gain = reward / self._best_single - 1
+        gain = self._recent_reward / self._best_single - 1
         more = "more" if gain >= 0 else "less"
         console.out.print(
             f"Everyone is shown an arm of their own: {abs(gain):.0%} {more} reward than the best "
@@ -117,9 +119,9 @@ class Watch:
 
 
 @contextmanager
-def live(watch: Watch, *, shown: bool) -> Iterator[Callable[[], None]]:
-    """Show the watch while the block runs; yields what is called to draw it anew."""
-    if not shown:
+def live(watch: Watch, *, visible: bool) -> Iterator[Callable[[], None]]:
+    """Show the table while the block runs; yields a function that redraws it."""
+    if not visible:
         yield lambda: None
         return
     with Live(console=console.out, transient=True, auto_refresh=False) as screen:

@@ -1,8 +1,7 @@
 """An audience: a population that plays a campaign of a running service over HTTP.
 
-It stands for your app and its users. As an environment does, it alone holds the means; everyone's
-reward on the arm that the service assigned is drawn here and reported, and what the service's
-learner makes of it comes back as the next round's assignments.
+It stands for your app and its users. As an environment does, it alone holds the means: each user's
+reward on the assigned arm is drawn here and reported to the service.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class Audience:
     arms
         Names of the arms.
     operator, app
-        The service, seen with a token of each of these roles.
+        Clients of the service with a token of each of these roles.
     rng
         Draws the rewards.
     """
@@ -73,8 +72,8 @@ class Audience:
         """Play one round, from opening to release; return the reward per user."""
         while self._operator.open_round(campaign, number).state == "wanted":
             pass  # the learner is planning; each call waits for it
-        shown = self._app.assignments(campaign, number=number)
-        arms = [self._numbers[shown[user]] for user in self._users]
+        assigned = self._app.assignments(campaign, number=number)
+        arms = [self._numbers[assigned[user]] for user in self._users]
         rewards = self._rng.random(len(arms)) < self._means[np.arange(len(arms)), arms]
         refused = self._app.report(
             campaign, number, zip(self._users, rewards.astype(float).tolist(), strict=True)

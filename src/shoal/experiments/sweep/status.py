@@ -1,4 +1,4 @@
-"""How far a sweep is, whether it runs, was stopped, was killed or is complete."""
+"""The progress of a sweep: whether it runs, was stopped, was killed or is complete."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Status:
 
 
 def status(folder: str | Path) -> Status:
-    """Look at a sweep's folder. A sweep counts as running only while its process lives."""
-    place = SweepFolder(Path(folder))
-    content = place.configuration()
+    """Return the progress of a sweep; it counts as running only while its process lives."""
+    files = SweepFolder(Path(folder))
+    content = files.configuration()
     try:
         cells = configuration_from(content).cells(version=content["shoal"])
     except (ArithmeticError, AttributeError, LookupError, TypeError):
@@ -40,10 +40,10 @@ def status(folder: str | Path) -> Status:
             f"{str(folder)!r} must be the folder of a sweep; got a sweep.json of something else."
         ) from None
     names = {cell.name: cell for cell in cells}
-    done = len(place.done() & names.keys())
-    failures = {name: why for name, why in place.failures().items() if name in names}
-    at_work = place.at_work()
-    progress = place.progress() if at_work else {}
+    done = len(files.done() & names.keys())
+    failures = {name: why for name, why in files.failures().items() if name in names}
+    at_work = files.at_work()
+    progress = files.progress() if at_work else {}
     unfinished = len(cells) - done - len(failures)
     running = min(int(progress.get("running", 0)), unfinished)
     return Status(
@@ -63,16 +63,16 @@ def status(folder: str | Path) -> Status:
 
 def configuration_from(content: Mapping[str, Any]) -> Configuration:
     """Return the configuration that a folder was begun with."""
-    values: dict[str, Any] = {
+    fields: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in content.items()
         if key != "shoal"
     }
-    values["options"] = {
-        policy: {name: tuple(tried) for name, tried in options.items()}
+    fields["options"] = {
+        policy: {name: tuple(values) for name, values in options.items()}
         for policy, options in content["options"].items()
     }
-    return Configuration(**values)
+    return Configuration(**fields)
 
 
 def _seconds_left(progress: Mapping[str, Any]) -> float | None:
