@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from shoal.arrays import FloatArray, LongArray
 from shoal.environments import REWARDS, make_environment
-from shoal.environments.registry import check_rewards
 from shoal.environments.regret import RegretMeter, spread_checkpoints
 from shoal.errors import InvalidInputError
 from shoal.experiments.seeds import stream
