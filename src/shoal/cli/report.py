@@ -35,7 +35,7 @@ def command(folder: Path, out: Path | None) -> None:
     from shoal import __version__
     from shoal.cli import console
     from shoal.experiments.records import check_new
-    from shoal.experiments.sweep.folder import write_atomically
+    from shoal.experiments.sweep.folder import write_result
     from shoal.figures.report import report_page
 
     if out:
@@ -51,7 +51,7 @@ def command(folder: Path, out: Path | None) -> None:
         )
     target = out or folder / "report.html"
     target.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(target, page.encode())
+    write_result(target, page.encode())
     console.out.print(f"{target}", highlight=False, soft_wrap=True)
 
 

@@ -14,7 +14,7 @@ from shoal.engines import LocalEngine, Tick
 from shoal.errors import InvalidInputError, LostTaskError, ShoalError
 from shoal.experiments import compare
 from shoal.experiments.sweep import Configuration, SweepSummary, read_sweep, status, sweep
-from shoal.experiments.sweep.folder import SweepFolder, write_atomically
+from shoal.experiments.sweep.folder import SweepFolder, write_result
 from shoal.experiments.sweep.results import summarise
 from shoal.experiments.sweep.run import defer_interrupt
 
@@ -249,14 +249,14 @@ def test_a_full_disk_leaves_nothing_half_written(tiny_disk: Path) -> None:
 
 def test_a_file_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "file"
-    write_atomically(file, b"first")
+    write_result(file, b"first")
 
     def stop(descriptor: int) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("os.fsync", stop)
     with pytest.raises(KeyboardInterrupt):
-        write_atomically(file, b"second")
+        write_result(file, b"second")
     assert file.read_bytes() == b"first"
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 

@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from shoal.errors import InvalidInputError, ShoalError
+from shoal.files import TEMPORARY, write_atomically
 
 LOCK_TIMEOUT = 1.0
 """Seconds to wait for a lock that ``shoal status`` may hold for a moment."""
-
-TEMPORARY = ".part"
 
 
 class SweepFolder:
@@ -122,11 +121,11 @@ class SweepFolder:
 
     def write_cell(self, name: str, records: bytes) -> None:
         """Write a finished cell; it is never written again."""
-        write_atomically(self.cells / f"{name}.parquet", records)
+        write_result(self.cells / f"{name}.parquet", records)
 
     def write_failure(self, name: str, content: Mapping[str, Any]) -> None:
         """Write why a cell failed."""
-        write_atomically(self.failed / f"{name}.json", _json(content))
+        write_result(self.failed / f"{name}.json", _json(content))
 
     def remove_failure(self, name: str) -> None:
         """Remove the reason why a cell failed: it is tried again."""
@@ -137,19 +136,17 @@ class SweepFolder:
         source = other.cells / f"{name}.parquet"
         if not source.is_file() or not _is_complete(source):
             return False
-        write_atomically(self.cells / source.name, source.read_bytes())
+        write_result(self.cells / source.name, source.read_bytes())
         return True
 
     def write_configuration(self, content: Mapping[str, Any]) -> None:
         """Write the configuration, which makes this the folder of a sweep."""
-        write_atomically(self.path / "sweep.json", _json(content))
+        write_result(self.path / "sweep.json", _json(content))
 
     def write_progress(self, content: Mapping[str, Any]) -> None:
         """Write the progress, for ``shoal status`` only: an error is ignored."""
-        part = self.path / f"progress.json{TEMPORARY}"
         with suppress(OSError):
-            part.write_bytes(_json(content))
-            part.replace(self.path / "progress.json")
+            write_atomically(self.path / "progress.json", _json(content))
 
     def progress(self) -> dict[str, Any]:
         """Return the last progress of the running sweep, empty where there is none."""
@@ -165,29 +162,15 @@ class SweepFolder:
                 left.unlink()
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file completely or not at all, even if the machine stops."""
-    part = path.with_name(path.name + TEMPORARY)
+def write_result(path: Path, content: bytes) -> None:
+    """Write a file atomically; say what a failure means for the sweep."""
     try:
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except BaseException as error:
-        with suppress(OSError):
-            part.unlink()
-        if isinstance(error, OSError):
-            raise ShoalError(
-                f"{path} must be writable; got: {error.strerror}. "
-                "What was written before is whole; the same command goes on."
-            ) from None
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        write_atomically(path, content)
+    except OSError as error:
+        raise ShoalError(
+            f"{path} must be writable; got: {error.strerror}. "
+            "What was written before is whole; the same command goes on."
+        ) from None
 
 
 def _is_complete(path: Path) -> bool:

@@ -25,6 +25,7 @@ from sqlalchemy import Connection, delete, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from shoal.errors import ShoalError
+from shoal.files import sync_folder, write_atomically
 from shoal.service.aggregator import rounds
 from shoal.service.aggregator.cache import Cache
 from shoal.service.store import Database
@@ -116,26 +117,10 @@ def make_key(path: Path) -> bytes:
     """Make a key that its owner alone can read; it is on the disk, whole, when this returns."""
     if not path.parent.is_dir():
         path.parent.mkdir(mode=0o700, parents=True)
-        _sync_folder(path.parent.parent)
-    part = path.with_name(f".{path.name}.part")
-    part.unlink(missing_ok=True)  # left by a process that was killed
+        sync_folder(path.parent.parent)
     key = os.urandom(KEY_BYTES)
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(key)
-        file.flush()
-        os.fsync(file.fileno())
-    os.link(part, path)  # never over another key
-    part.unlink()
-    _sync_folder(path.parent)
+    write_atomically(path, key, mode=0o600, overwrite=False)
     return key
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 class RoundKeys:

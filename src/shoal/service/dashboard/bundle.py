@@ -14,6 +14,8 @@ from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
+from shoal.files import write_atomically
+
 log = logging.getLogger("shoal.service")
 
 
@@ -27,9 +29,7 @@ def load() -> bytes:
         script = _make()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(f".{os.getpid()}")
-        part.write_bytes(script)
-        part.replace(file)
+        write_atomically(file, script, suffix=f".{os.getpid()}")
     except OSError:
         log.warning("the chart script can't be cached in %s", file.parent)
     return script
