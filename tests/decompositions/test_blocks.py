@@ -1,9 +1,7 @@
 import numpy as np
-import pytest
 
 from shoal.decompositions import is_decomposition
 from shoal.decompositions.blocks import blocks_decomposition
-from shoal.errors import DemandError
 
 
 def test_uses_as_many_blocks_as_the_paper_says() -> None:
@@ -26,9 +24,3 @@ def test_repeats_a_block_only_as_often_as_it_is_needed() -> None:
 def test_one_block_is_the_lp_decomposition() -> None:
     active = np.ones((20, 2), bool)
     assert blocks_decomposition(active, 100, min_crowd=5).total == 100
-
-
-def test_refuses_a_cluster_size_that_the_graph_does_not_have() -> None:
-    active = np.ones((10, 5), bool)
-    with pytest.raises(DemandError, match="arm 0 must have a mean load of at least min_crowd=5"):
-        blocks_decomposition(active, 100, min_crowd=5, cluster_size=25)

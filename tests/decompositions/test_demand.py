@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.decompositions import cluster_size, is_batched, serviceable, weights
-from shoal.decompositions.demand import types
+from shoal.decompositions.demand import batched_graph
 from shoal.errors import InvalidInputError
 
 
@@ -50,7 +50,7 @@ def test_a_million_users_are_tested_by_type() -> None:
 @pytest.mark.parametrize("n_arms", [3, 64, 100])
 def test_types_rebuild_the_graph(n_arms: int) -> None:
     active = np.random.default_rng(1).random((200, n_arms)) < 0.5
-    patterns, counts, of_user = types(active)
+    (patterns, counts, _), of_user = batched_graph(active, 1)
     np.testing.assert_array_equal(patterns[of_user], active)
     np.testing.assert_array_equal(np.bincount(of_user), counts)
     assert len(np.unique(patterns, axis=0)) == len(patterns)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from shoal.decompositions import cluster_size, euler_decomposition, is_decomposition
-from shoal.decompositions.demand import types
+from shoal.decompositions.demand import batched_graph
 from shoal.decompositions.euler import open_blocks
 from shoal.decompositions.lp import lp_decomposition
 
@@ -65,8 +65,7 @@ def test_never_needs_more_blocks_than_the_paper() -> None:
         active = graph(40, 6, seed, density=0.2)
         size = cluster_size(active)
         for min_crowd in range(1, size + 1):
-            patterns, counts, _ = types(active)
-            blocks = open_blocks(patterns, counts, min_crowd)
+            blocks = open_blocks(batched_graph(active, min_crowd)[0])
             assert len(blocks) <= -(-6 // (size // min_crowd))
             assert sorted(np.concatenate(blocks).tolist()) == list(range(6))
 

@@ -1,12 +1,14 @@
 """Every method, certified on graphs that hypothesis makes."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from shoal.decompositions import METHODS, decompose, is_decomposition
+from shoal.decompositions import METHODS, cluster_size, decompose, is_decomposition
 from shoal.errors import DemandError, InvalidInputError, UnknownNameError
 
 Graph = tuple[NDArray[np.bool_], int, int]
@@ -43,8 +45,30 @@ def test_meets_the_demand_or_says_why_not(method: str, graph: Graph) -> None:
         )
     except DemandError:
         assert method in {"lp", "random"}
+        assert METHODS[method].refuses
         return
     assert is_decomposition(active, demand, decomposition, min_crowd=min_crowd)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(graph=graphs())
+def test_needs_at_most_the_stated_number_of_assignments(graph: Graph) -> None:
+    active, demand, min_crowd = graph
+    n_users, n_arms = active.shape
+    n_wanted = int(active.any(axis=0).sum())
+    size = cluster_size(active[:, active.any(axis=0)])
+    n_blocks = -(-n_wanted // max(1, size // min_crowd))
+    most = {
+        "euler": n_blocks * (demand + n_arms * -(-demand // 256)),
+        "lp": demand + n_users * n_arms + 1,
+        "blocks": n_blocks * (demand + 1) + n_users * n_arms,
+        "greedy": n_arms * demand,
+        "random": n_arms * (4 * demand + 64),
+    }
+    for method, most_assignments in most.items():
+        with suppress(DemandError):
+            decomposition = decompose(active, demand, min_crowd=min_crowd, method=method)
+            assert decomposition.total <= most_assignments
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -1,13 +1,17 @@
-"""``shoal decompose``: meet a demand for feedback by assignments, and verify them."""
+"""``shoal research decompose``: meet a demand for feedback by assignments, and verify them."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from shoal.cli.options import json_option
+
+if TYPE_CHECKING:
+    from shoal.decompositions import Decomposition
 
 
 @click.command(name="decompose")
@@ -56,52 +60,58 @@ def command(
 
     if out:
         check_new(out, "folder")
-    active, in_file = read_active(file)
-    wanted = demand if demand is not None else in_file
-    if wanted is None:
+    active, file_demand = read_active(file)
+    demand = file_demand if demand is None else demand
+    if demand is None:
         raise InvalidInputError("demand must be given, by --demand or in FILE; got none.")
     with console.waiting(f"{method} for {len(active):,} users"):
-        found = decompose(
-            active, wanted, min_crowd=min_crowd, method=method, rng=np.random.default_rng(seed)
-        )
-        verdict = is_decomposition(active, wanted, found, min_crowd=min_crowd)
+        rng = np.random.default_rng(seed)
+        decomposition = decompose(active, demand, min_crowd=min_crowd, method=method, rng=rng)
+        certificate = is_decomposition(active, demand, decomposition, min_crowd=min_crowd)
     if out:
-        from shoal.figures import loads_figure, save
-
-        n_arms = active.shape[1]
-        loads = np.array([np.bincount(row, minlength=n_arms) for row in found.assignments])
-        figure = loads_figure(loads, min_crowd=min_crowd, title=f"Crowds, {method}")
         with new_folder(out) as folder:
-            write_assignments(found, folder / "assignments.parquet")
-            save(figure, folder / "loads")
+            write_assignments(decomposition, folder / "assignments.parquet")
+            _draw_loads(decomposition, active.shape[1], min_crowd, method, folder / "loads")
     summary = {
         "method": method,
         "users": active.shape[0],
         "arms": active.shape[1],
-        "demand": wanted,
-        "assignments": found.total,
-        "different": len(found.repeats),
-        "ratio": verdict.ratio,
-        "smallest_crowd": verdict.smallest_crowd,
-        "certified": bool(verdict),
-        "reason": verdict.reason,
+        "demand": demand,
+        "assignments": decomposition.total,
+        "different": len(decomposition.repeats),
+        "ratio": certificate.ratio,
+        "smallest_crowd": certificate.smallest_crowd,
+        "certified": bool(certificate),
+        "reason": certificate.reason,
     }
     if as_json:
         click.echo(json.dumps(summary))
-    else:
-        console.table(
-            f"{method}: {active.shape[0]:,} users, {active.shape[1]} arms",
-            ["demand D", "assignments R", "R/D", "different", "smallest crowd", "certificate"],
-            [
-                (
-                    str(wanted),
-                    found.total,
-                    verdict.ratio,
-                    len(found.repeats),
-                    verdict.smallest_crowd,
-                    "holds" if verdict else verdict.reason,
-                )
-            ],
-        )
-        if out:
-            console.out.print(f"Assignments and picture: {out}", highlight=False)
+        return
+    console.table(
+        f"{method}: {active.shape[0]:,} users, {active.shape[1]} arms",
+        ["demand D", "assignments R", "R/D", "different", "smallest crowd", "certificate"],
+        [
+            (
+                str(demand),
+                decomposition.total,
+                certificate.ratio,
+                len(decomposition.repeats),
+                certificate.smallest_crowd,
+                "holds" if certificate else certificate.reason,
+            )
+        ],
+    )
+    if out:
+        console.out.print(f"Assignments and picture: {out}", highlight=False)
+
+
+def _draw_loads(
+    decomposition: Decomposition, n_arms: int, min_crowd: int, method: str, path: Path
+) -> None:
+    import numpy as np
+
+    from shoal.figures import loads_figure, save
+
+    rows = decomposition.assignments
+    loads = np.array([np.bincount(row, minlength=n_arms) for row in rows])
+    save(loads_figure(loads, min_crowd=min_crowd, title=f"Crowds, {method}"), path)

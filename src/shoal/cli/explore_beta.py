@@ -1,14 +1,17 @@
-"""``shoal explore-beta``: search for the graph that is hardest to decompose (the open problem)."""
+"""``shoal research explore-beta``: search for the graph that is hardest to decompose ."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from shoal.cli.options import json_option
+
+if TYPE_CHECKING:
+    from shoal.decompositions.beta.search import HardestGraph
 
 
 @click.command(name="explore-beta")
@@ -41,7 +44,7 @@ def command(
     import numpy as np
 
     from shoal.cli import console
-    from shoal.decompositions.beta import Progress, hardest_graph
+    from shoal.decompositions.beta.search import SearchProgress, hardest_graph
     from shoal.experiments.records import check_new
     from shoal.model.numbers import positive_number
 
@@ -50,11 +53,11 @@ def command(
     positive_number("seconds", seconds)
     with console.progress("searching") as progress:
 
-        def show(at: Progress) -> None:
+        def show(at: SearchProgress) -> None:
             label = f"{at.phase}: {at.n_tried:,} graphs, beta {at.beta:.4f}"
             progress("", round(1000 * min(at.seconds, seconds)), round(1000 * seconds), label)
 
-        found = hardest_graph(
+        hardest = hardest_graph(
             n_arms,
             min_group_size,
             cluster_size,
@@ -62,27 +65,13 @@ def command(
             rng=np.random.default_rng(seed),
             on_progress=show,
         )
-    proof = found.proof
-    result: dict[str, Any] = {
+    sizes = {
         "n_arms": n_arms,
         "min_group_size": min_group_size,
         "cluster_size": cluster_size,
-        "beta": str(proof.lower),
-        "upper": str(proof.upper),
-        "exact": proof.exact,
-        "guarantee": str(found.guarantee),
-        "exhaustive": found.exhausted,
-        "tried": found.n_tried,
-        "active": [np.flatnonzero(row).tolist() for row in found.active],
-        "certificate": {
-            "open_sets": [np.flatnonzero(row).tolist() for row in proof.open_sets],
-            "set_weights": [str(x) for x in proof.set_weights],
-            "plays": _spell(proof.plays),
-            "prices": _spell(proof.prices),
-            "crowd_prices": _spell(proof.crowd_prices),
-        },
     }
-    text = json.dumps(result, indent=2)
+    proof = hardest.proof
+    text = json.dumps({**sizes, **_as_dict(hardest)}, indent=2)
     if out:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text + "\n", encoding="utf-8")
@@ -96,15 +85,39 @@ def command(
             (
                 str(proof.lower),
                 float(proof.lower),
-                str(found.guarantee),
-                len(found.active),
-                found.n_tried,
-                "exact" if proof.exact else f"at most {proof.upper}",
+                str(hardest.guarantee),
+                len(hardest.active),
+                hardest.n_tried,
+                "exact" if proof.tight else f"at most {proof.upper}",
             )
         ],
     )
 
 
-def _spell(fractions: Any) -> Any:
-    """Spell fractions as text, in lists of the same shape."""
-    return [_spell(part) for part in fractions] if hasattr(fractions, "__len__") else str(fractions)
+def _as_dict(hardest: HardestGraph) -> dict[str, Any]:
+    import numpy as np
+
+    proof = hardest.proof
+    return {
+        "beta": str(proof.lower),
+        "upper": str(proof.upper),
+        "exact": proof.tight,
+        "guarantee": str(hardest.guarantee),
+        "exhaustive": hardest.exhausted,
+        "tried": hardest.n_tried,
+        "active": [np.flatnonzero(row).tolist() for row in hardest.active],
+        "certificate": {
+            "open_sets": [np.flatnonzero(row).tolist() for row in proof.open_sets],
+            "set_weights": _as_text(proof.set_weights),
+            "plays": _as_text(proof.plays),
+            "prices": _as_text(proof.prices),
+            "crowd_prices": _as_text(proof.crowd_prices),
+        },
+    }
+
+
+def _as_text(fractions: Any) -> Any:
+    """Return fractions as text, in lists of the same shape."""
+    if hasattr(fractions, "__len__"):
+        return [_as_text(part) for part in fractions]
+    return str(fractions)

@@ -5,14 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Protocol
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.arrays import BoolArray
 from shoal.decompositions.certificate import Certificate, is_decomposition
 from shoal.decompositions.decomposition import Decomposition
 from shoal.decompositions.demand import (
@@ -24,6 +19,7 @@ from shoal.decompositions.demand import (
 )
 from shoal.decompositions.euler import euler_decomposition
 from shoal.decompositions.greedy import greedy_decomposition
+from shoal.decompositions.methods import METHODS, Method
 from shoal.decompositions.random import random_decomposition
 from shoal.errors import UnknownNameError
 from shoal.model.numbers import whole_number
@@ -32,6 +28,7 @@ __all__ = [
     "METHODS",
     "Certificate",
     "Decomposition",
+    "Method",
     "cluster_size",
     "decompose",
     "euler_decomposition",
@@ -42,14 +39,6 @@ __all__ = [
     "serviceable",
     "weights",
 ]
-
-
-class Method(Protocol):
-    """A way to decompose a demand; ``rng`` is used by those that draw."""
-
-    def __call__(
-        self, active: BoolArray, demand: int, *, min_crowd: int, rng: np.random.Generator | None
-    ) -> Decomposition: ...
 
 
 def decompose(
@@ -90,58 +79,9 @@ def decompose(
     """
     if method not in METHODS:
         raise UnknownNameError("method", method, METHODS)
-    return METHODS[method](
+    return METHODS[method].decompose(
         checked_active(active),
         whole_number("demand", demand),
         min_crowd=whole_number("min_crowd", min_crowd),
         rng=rng,
     )
-
-
-def _random(
-    active: BoolArray, demand: int, *, min_crowd: int, rng: np.random.Generator | None
-) -> Decomposition:
-    rng = np.random.default_rng(0) if rng is None else rng
-    return random_decomposition(active, demand, min_crowd=min_crowd, rng=rng)
-
-
-def _lp(
-    active: BoolArray, demand: int, *, min_crowd: int, rng: np.random.Generator | None
-) -> Decomposition:
-    from shoal.decompositions.lp import lp_decomposition
-
-    return lp_decomposition(active, demand, min_crowd=min_crowd)
-
-
-def _blocks(
-    active: BoolArray, demand: int, *, min_crowd: int, rng: np.random.Generator | None
-) -> Decomposition:
-    from shoal.decompositions.blocks import blocks_decomposition
-
-    return blocks_decomposition(active, demand, min_crowd=min_crowd)
-
-
-def _euler(
-    active: BoolArray, demand: int, *, min_crowd: int, rng: np.random.Generator | None
-) -> Decomposition:
-    return euler_decomposition(active, demand, min_crowd=min_crowd)
-
-
-def _optimal(
-    active: BoolArray, demand: int, *, min_crowd: int, rng: np.random.Generator | None
-) -> Decomposition:
-    from shoal.decompositions.optimal import optimal_decomposition
-
-    return optimal_decomposition(active, demand, min_crowd=min_crowd)
-
-
-METHODS: Mapping[str, Method] = MappingProxyType(
-    {
-        "euler": _euler,
-        "optimal": _optimal,
-        "lp": _lp,
-        "blocks": _blocks,
-        "greedy": greedy_decomposition,
-        "random": _random,
-    }
-)

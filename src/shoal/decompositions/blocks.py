@@ -1,7 +1,7 @@
 """Block decomposition (Section 3.4.2, Lemma 6): arms in blocks that the clusters can fill.
 
-Where C+1 ≤ U < K(C+1), blocks of at most U/(C+1) arms each, with ``min_crowd`` = C+1 and
-``cluster_size`` = U. In a block's turn, a user plays only its active arms in the block, evenly,
+Where C+1 ≤ U < K(C+1), blocks of at most U/(C+1) arms each, with ``min_crowd`` = C+1 and U the
+graph's cluster size. In a block's turn, a user plays only its active arms in the block, evenly,
 so that every arm of the block is informative in every assignment. The paper counts alpha =
 ceil(K(C+1)/U) blocks; as a block holds whole arms, it takes ceil(K / floor(U/(C+1))), the same
 number wherever C+1 divides U.
@@ -15,32 +15,21 @@ import numpy as np
 
 from shoal.arrays import BoolArray, LongArray
 from shoal.decompositions.decomposition import Decomposition, joined
-from shoal.decompositions.demand import checked_crowds
-from shoal.decompositions.demand import cluster_size as largest_cluster_size
+from shoal.decompositions.demand import checked_crowds, cluster_size
 from shoal.decompositions.lp import caratheodory, checked_loads, even_shares
 
 
 def blocks_decomposition(
-    active: BoolArray, demand: int, *, min_crowd: int, cluster_size: int | None = None
+    active: BoolArray, demand: int, *, min_crowd: int, rng: np.random.Generator | None = None
 ) -> Decomposition:
     """Serve the arms block by block, each by the LP decomposition.
 
-    At most one demand a block and n_users·n_arms + 1 assignments; fewer where no user wants the
-    whole demand from one block.
-
-    Parameters
-    ----------
-    active, demand, min_crowd
-        As in ``decompose``.
-    cluster_size
-        Users that each wanted arm can have at once; the largest such number if not given.
+    Fewer assignments than one demand a block where no user wants the whole demand from one block.
     """
     checked_crowds(active, min_crowd)
-    wanted = np.flatnonzero(active.any(axis=0))
-    if cluster_size is None:
-        cluster_size = largest_cluster_size(active[:, wanted])
-    width = max(1, cluster_size // min_crowd)
-    blocks = np.array_split(wanted, -(-len(wanted) // width))
+    wanted_arms = np.flatnonzero(active.any(axis=0))
+    width = max(1, cluster_size(active[:, wanted_arms]) // min_crowd)
+    blocks = np.array_split(wanted_arms, -(-len(wanted_arms) // width))
     return joined([_serve(active, demand, block, min_crowd) for block in blocks])
 
 
@@ -50,10 +39,11 @@ def _serve(active: BoolArray, demand: int, block: LongArray, min_crowd: int) -> 
     busy = inside.any(axis=1)
     shares, total = even_shares(inside[busy])
     checked_loads(shares, total, min_crowd)
-    played, steps = caratheodory(shares, total)
-    assignments = np.tile(active.argmax(axis=1).astype(played.dtype), (len(played), 1))
-    assignments[:, busy] = played
-    # A user wants demand/|active| of each arm and gets rounds/|inside|: the hungriest decides.
+    block_assignments, steps = caratheodory(shares, total)
+    first_arms = active.argmax(axis=1).astype(block_assignments.dtype)
+    assignments = np.tile(first_arms, (len(block_assignments), 1))
+    assignments[:, busy] = block_assignments
+    # A user wants demand/|active| of each arm and gets rounds/|inside|: the largest ratio decides.
     pairs = np.unique(np.stack([inside.sum(axis=1), active.sum(axis=1)]), axis=1).T.tolist()
     share = max(Fraction(n_inside, n_active) for n_inside, n_active in pairs)
     repeats = -(-demand * share.numerator * steps // (share.denominator * total))

@@ -10,12 +10,22 @@ types, whose number is free of the number of users.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.arrays import BoolArray, FloatArray, LongArray
 from shoal.errors import DemandError, InvalidInputError
 from shoal.model.numbers import whole_number
+
+
+class BatchedGraph(NamedTuple):
+    """Who wants which arms, and how many users on an arm make an assignment informative."""
+
+    patterns: BoolArray  # the active arms of each type of users, (n_types, n_arms)
+    counts: LongArray  # users of each type, (n_types,)
+    min_crowd: int
 
 
 def weights(active: ArrayLike, demand: int) -> FloatArray:
@@ -25,9 +35,9 @@ def weights(active: ArrayLike, demand: int) -> FloatArray:
     array([[3., 3.],
            [0., 6.]])
     """
-    wanted = checked_active(active)
-    per_arm = whole_number("demand", demand) / wanted.sum(axis=1, keepdims=True)
-    return np.where(wanted, per_arm, 0.0)
+    matrix = checked_active(active)
+    per_arm = whole_number("demand", demand) / matrix.sum(axis=1, keepdims=True)
+    return np.where(matrix, per_arm, 0.0)
 
 
 def serviceable(active: ArrayLike, min_crowd: int) -> BoolArray:
@@ -35,9 +45,9 @@ def serviceable(active: ArrayLike, min_crowd: int) -> BoolArray:
 
     No assignment can be informative on those. Rows may become empty.
     """
-    wanted: BoolArray = np.asarray(active, bool)
-    often: BoolArray = wanted.sum(axis=0) >= min_crowd
-    return wanted & often
+    matrix: BoolArray = np.asarray(active, bool)
+    popular: BoolArray = matrix.sum(axis=0) >= min_crowd
+    return matrix & popular
 
 
 def is_batched(active: ArrayLike, cluster_size: int) -> bool:
@@ -50,8 +60,8 @@ def is_batched(active: ArrayLike, cluster_size: int) -> bool:
     >>> is_batched([[True, False], [True, False], [True, True]], 2)
     False
     """
-    patterns, counts, _ = types(checked_active(active))
-    return _flow_fills(patterns, counts, whole_number("cluster_size", cluster_size))
+    graph, _ = batched_graph(checked_active(active), whole_number("cluster_size", cluster_size))
+    return _flow_fills(graph)
 
 
 def cluster_size(active: ArrayLike) -> int:
@@ -60,24 +70,30 @@ def cluster_size(active: ArrayLike) -> int:
     >>> cluster_size([[True, True], [True, True], [True, False], [True, False]])
     2
     """
-    wanted = checked_active(active)
-    patterns, counts, _ = types(wanted)
-    low, high = 0, min(int(wanted.sum(axis=0).min()), len(wanted) // wanted.shape[1])
+    matrix = checked_active(active)
+    graph, _ = batched_graph(matrix, 1)
+    low, high = 0, min(int(matrix.sum(axis=0).min()), len(matrix) // matrix.shape[1])
     while low < high:
         middle = (low + high + 1) // 2
-        if _flow_fills(patterns, counts, middle):
+        if _flow_fills(graph._replace(min_crowd=middle)):
             low = middle
         else:
             high = middle - 1
     return low
 
 
-def types(active: BoolArray) -> tuple[BoolArray, LongArray, LongArray]:
+def batched_graph(active: BoolArray, min_crowd: int) -> tuple[BatchedGraph, LongArray]:
+    """Return the graph with its users gathered in types, and each user's type, (n_users,)."""
+    patterns, counts, of_user = _types(active)
+    return BatchedGraph(patterns, counts, min_crowd), of_user
+
+
+def _types(active: BoolArray) -> tuple[BoolArray, LongArray, LongArray]:
     """Return the distinct rows of ``active``, how many users have each, and each user's row."""
     n_arms = active.shape[1]
     packed = np.packbits(active, axis=1)  # (n_users, n_bytes)
     if n_arms <= 16:
-        # Few enough possible rows to count them all, without sorting.
+        # Few enough possible rows to count them all, which is faster than sorting.
         codes = packed[:, 0].astype(np.int64) << 8
         if n_arms > 8:
             codes |= packed[:, 1]
@@ -89,7 +105,7 @@ def types(active: BoolArray) -> tuple[BoolArray, LongArray, LongArray]:
         return patterns, counts[kinds], number[codes]
     keys = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
     if packed.shape[1] <= 8:
-        # One whole number a user sorts far faster than a row of bytes.
+        # One integer a user sorts far faster than a row of bytes.
         padded = np.zeros((len(packed), 8), np.uint8)
         padded[:, : packed.shape[1]] = packed
         keys = padded.view(np.uint64).ravel()
@@ -134,17 +150,19 @@ def needed(active: BoolArray, demand: int) -> LongArray:
     return -(-demand // sizes)
 
 
-def _flow_fills(patterns: BoolArray, counts: LongArray, cluster_size: int) -> bool:
+def _flow_fills(graph: BatchedGraph) -> bool:
+    """Tell whether every arm can have ``min_crowd`` users at once."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import maximum_flow
 
+    patterns, counts, min_crowd = graph
     n_types, n_arms = patterns.shape
-    if cluster_size * n_arms > counts.sum():
+    if min_crowd * n_arms > counts.sum():
         return False
     kind, arm = np.nonzero(patterns)
     source, sink = n_types + n_arms, n_types + n_arms + 1
     tails = np.concatenate([np.full(n_types, source), kind, n_types + np.arange(n_arms)])
     heads = np.concatenate([np.arange(n_types), n_types + arm, np.full(n_arms, sink)])
-    capacities = np.concatenate([counts, counts[kind], np.full(n_arms, cluster_size)])
-    graph = coo_array((capacities.astype(np.int32), (tails, heads)), shape=(sink + 1, sink + 1))
-    return bool(maximum_flow(graph.tocsr(), source, sink).flow_value == cluster_size * n_arms)
+    capacities = np.concatenate([counts, counts[kind], np.full(n_arms, min_crowd)])
+    flows = coo_array((capacities.astype(np.int32), (tails, heads)), shape=(sink + 1, sink + 1))
+    return bool(maximum_flow(flows.tocsr(), source, sink).flow_value == min_crowd * n_arms)

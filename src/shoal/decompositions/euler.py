@@ -10,7 +10,7 @@ user on each arm in every slot. So whole rotas need no work but writing them dow
 left over, fewer than s of each type, are spread by Euler tours.
 
 Where some mean loads are smaller, the arms are served in blocks (Lemma 6), and a block is open
-only for the share of the assignments that its hungriest user wants from it.
+only for the largest share of the assignments that a user wants from it.
 """
 
 from __future__ import annotations
@@ -21,47 +21,48 @@ import numpy as np
 
 from shoal.arrays import BoolArray, LongArray, WholeArray
 from shoal.decompositions.decomposition import Decomposition, joined
-from shoal.decompositions.demand import checked_crowds, types
-from shoal.decompositions.equitable import equitable, settle
+from shoal.decompositions.demand import BatchedGraph, batched_graph, checked_crowds
+from shoal.decompositions.equitable import equitable
+from shoal.decompositions.exchanges import fit_loads
 from shoal.decompositions.rotas import rotas
 from shoal.kernels import kernel
 
 
 def euler_decomposition(
-    active: BoolArray, demand: int, *, min_crowd: int, levels: int = 8
+    active: BoolArray,
+    demand: int,
+    *,
+    min_crowd: int,
+    rng: np.random.Generator | None = None,
+    levels: int = 8,
 ) -> Decomposition:
     """Spread every user's demand evenly over assignments that are informative for all.
 
-    Parameters
-    ----------
-    active, demand, min_crowd
-        As in ``decompose``.
-    levels
-        At most 2^levels + n_arms different assignments a block, L: the rounding to whole shares
-        costs a block at most n_arms·ceil(demand/2^L) assignments. Where 2^L ≥ demand and one
-        block suffices, no decomposition has fewer assignments.
+    At most 2^levels + n_arms different assignments a block: rounding to integer shares costs a
+    block at most n_arms·ceil(demand/2^levels) assignments. Where 2^levels ≥ demand and one block
+    suffices, no decomposition has fewer assignments.
     """
     checked_crowds(active, min_crowd)
-    patterns, counts, of_user = types(active)
-    blocks = open_blocks(patterns, counts, min_crowd)
-    return joined([_serve(patterns, of_user, demand, block, 1 << levels) for block in blocks])
+    graph, of_user = batched_graph(active, min_crowd)
+    blocks = [_serve(graph.patterns, of_user, demand, b, 1 << levels) for b in open_blocks(graph)]
+    return joined(blocks)
 
 
-def open_blocks(patterns: BoolArray, counts: LongArray, min_crowd: int) -> list[LongArray]:
+def open_blocks(graph: BatchedGraph) -> list[LongArray]:
     """Return blocks of arms that can be open together in every assignment: one, if possible.
 
     First fit, popular arms first. As any floor(U/min_crowd) arms of a U-batched graph fit
     together, there are never more blocks than in the paper.
     """
-    wanting = counts @ patterns
-    wanted = np.flatnonzero(wanting)
-    if _fit(patterns, counts, wanted, min_crowd):
-        return [wanted]
+    n_wanting = graph.counts @ graph.patterns
+    wanted_arms = np.flatnonzero(n_wanting)
+    if _fit(graph, wanted_arms):
+        return [wanted_arms]
     blocks: list[LongArray] = []
-    for arm in wanted[np.argsort(-wanting[wanted], kind="stable")]:
+    for arm in wanted_arms[np.argsort(-n_wanting[wanted_arms], kind="stable")]:
         for place, block in enumerate(blocks):
             larger = np.append(block, arm)
-            if _fit(patterns, counts, larger, min_crowd):
+            if _fit(graph, larger):
                 blocks[place] = larger
                 break
         else:
@@ -69,9 +70,9 @@ def open_blocks(patterns: BoolArray, counts: LongArray, min_crowd: int) -> list[
     return blocks
 
 
-def _fit(patterns: BoolArray, counts: LongArray, arms: LongArray, min_crowd: int) -> bool:
-    loads, unit = _mean_loads(patterns[:, arms], counts)
-    return all(load >= min_crowd * unit for load in loads)
+def _fit(graph: BatchedGraph, arms: LongArray) -> bool:
+    loads, unit = _mean_loads(graph.patterns[:, arms], graph.counts)
+    return all(load >= graph.min_crowd * unit for load in loads)
 
 
 def _mean_loads(patterns: BoolArray, counts: LongArray) -> tuple[list[int], int]:
@@ -88,11 +89,7 @@ def _mean_loads(patterns: BoolArray, counts: LongArray) -> tuple[list[int], int]
 
 
 def _serve(
-    patterns: BoolArray,
-    of_user: LongArray,
-    demand: int,
-    block: LongArray,
-    max_slots: int,
+    patterns: BoolArray, of_user: LongArray, demand: int, block: LongArray, max_slots: int
 ) -> Decomposition:
     inside = np.zeros_like(patterns)
     inside[:, block] = patterns[:, block]
@@ -101,7 +98,7 @@ def _serve(
     # Users with nothing in the block wait on any active arm.
     idle = np.flatnonzero(~inside.any(axis=1))
     inside[idle, patterns[idle].argmax(axis=1)] = True
-    kinds, _, kind = types(inside)
+    (kinds, _, _), kind = batched_graph(inside, 1)
     rows = _spread(kinds, kind[of_user], n_slots)
     return Decomposition(rows, np.full(n_slots, repeats, np.int64))
 
@@ -124,13 +121,14 @@ def _spread(patterns: BoolArray, of_user: LongArray, n_slots: int) -> WholeArray
     """Return slots in which every user plays each active arm evenly and all loads are even."""
     sizes = patterns.sum(axis=1)
     places, counts = _places(of_user, len(patterns))
-    left = np.flatnonzero(places >= (counts // sizes * sizes)[of_user])
-    if 2 * len(left) > len(of_user):
+    leftover = np.flatnonzero(places >= (counts // sizes * sizes)[of_user])
+    if 2 * len(leftover) > len(of_user):
         # Too few rotas to be worth writing.
-        return equitable(_whole_shares(patterns[of_user], n_slots), n_slots)
+        return equitable(_integer_shares(patterns[of_user], n_slots), n_slots)
     rows = rotas(patterns, of_user, places % sizes[of_user], n_slots=n_slots)
-    if len(left):
-        rows[:, left] = equitable(_whole_shares(patterns[of_user[left]], n_slots), n_slots)
+    if len(leftover):
+        shares = _integer_shares(patterns[of_user[leftover]], n_slots)
+        rows[:, leftover] = equitable(shares, n_slots)
     return rows
 
 
@@ -145,11 +143,11 @@ def _places(of_user: LongArray, n_types: int) -> tuple[LongArray, LongArray]:
     return places, counts
 
 
-def _whole_shares(active: BoolArray, n_slots: int) -> LongArray:
-    """Return whole shares of sum ``n_slots`` a user, floor or ceiling of even ones.
+def _integer_shares(active: BoolArray, n_slots: int) -> LongArray:
+    """Return integer shares of sum ``n_slots`` a user, floor or ceiling of even ones.
 
     Every arm's total, too, is floor or ceiling of what it would be for even shares, so that
-    rounding never takes a mean load below a whole number.
+    rounding never takes a mean load below an integer.
     """
     n_users = len(active)
     sizes: LongArray = active.sum(axis=1)
@@ -157,10 +155,10 @@ def _whole_shares(active: BoolArray, n_slots: int) -> LongArray:
     rank = active.cumsum(axis=1) - 1
     chosen = active & ((rank - np.arange(n_users)[:, None]) % sizes[:, None] < extra[:, None])
     loads, unit = _mean_loads(active, np.ones(n_users, np.int64))
-    given = each @ active
-    low = np.array([n_slots * load // unit for load in loads]) - given
-    high = np.array([-(-n_slots * load // unit) for load in loads]) - given
-    if not settle(chosen, active, low, high):
-        raise RuntimeError("a transport polytope with whole bounds must have a whole point")
+    floors = each @ active
+    low = np.array([n_slots * load // unit for load in loads]) - floors
+    high = np.array([-(-n_slots * load // unit) for load in loads]) - floors
+    if not fit_loads(chosen, active, low, high):
+        raise RuntimeError("a transport polytope with integer bounds must have an integer point")
     shares: LongArray = np.where(active, each[:, None], 0) + chosen
     return shares

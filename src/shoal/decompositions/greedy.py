@@ -1,7 +1,4 @@
-"""Greedy decomposition (Section 3.4.1): one assignment an arm, with everyone who wants it.
-
-Needs at most K·D assignments, whenever each wanted arm is wanted by ``min_crowd`` users.
-"""
+"""Greedy decomposition (Section 3.4.1): one assignment an arm, with everyone who wants it."""
 
 from __future__ import annotations
 
@@ -16,15 +13,9 @@ from shoal.decompositions.random import draw
 def greedy_decomposition(
     active: BoolArray, demand: int, *, min_crowd: int, rng: np.random.Generator | None = None
 ) -> Decomposition:
-    """Gather on each arm all users who want it, until the hungriest of them is served.
+    """Gather on each arm all users who want it, until each of them has its demand met.
 
-    Parameters
-    ----------
-    active, demand, min_crowd
-        As in ``decompose``.
-    rng
-        Draws the arms of users who do not want the gathered arm; each one's first active arm if
-        not given.
+    Users who do not want the arm play one that ``rng`` draws, or their first active arm without.
     """
     checked_crowds(active, min_crowd)
     need = needed(active, demand)

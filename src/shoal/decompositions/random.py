@@ -22,7 +22,7 @@ def random_decomposition(
     demand: int,
     *,
     min_crowd: int,
-    rng: np.random.Generator,
+    rng: np.random.Generator | None = None,
     limit: int | None = None,
     partial: bool = False,
 ) -> Decomposition:
@@ -33,7 +33,7 @@ def random_decomposition(
     active, demand, min_crowd
         As in ``decompose``.
     rng
-        Draws the arms.
+        Draws the arms; a fixed stream if not given.
     limit
         Most assignments to draw; where chance can meet the demand at all, the default suffices
         but for a negligible probability.
@@ -42,27 +42,30 @@ def random_decomposition(
     """
     if not partial:
         checked_crowds(active, min_crowd)
+    rng = np.random.default_rng(0) if rng is None else rng
     n_users, n_arms = active.shape
     limit = n_arms * (4 * demand + 64) if limit is None else limit
     lists, sizes = _active_lists(active)
     need = needed(active, demand)
     counts = np.zeros(active.shape, np.int64)
-    unmet = int(sizes.sum())
+    n_unmet = int(sizes.sum())
     chunks: list[WholeArray] = []
-    drawn = 0
-    while unmet and drawn < limit:
-        bits = _bits(min(limit - drawn, max(1, _CHUNK // n_users)), n_users, rng)
+    n_drawn = 0
+    while n_unmet and n_drawn < limit:
+        bits = _bits(min(limit - n_drawn, max(1, _CHUNK // n_users)), n_users, rng)
         rows = np.empty(bits.shape, lists.dtype)
-        n_rows, unmet = _draw_until_met(rows, bits, lists, sizes, need, counts, unmet, min_crowd)
+        n_rows, n_unmet = _draw_until_met(
+            rows, bits, lists, sizes, need, counts, n_unmet, min_crowd
+        )
         chunks.append(rows[:n_rows])
-        drawn += n_rows
-    if unmet and not partial:
+        n_drawn += n_rows
+    if n_unmet and not partial:
         user, arm = np.argwhere(active & (counts < need[:, None]))[0]
         raise DemandError(
             f"arm {arm} must be informative for user {user} in {need[user]} of limit={limit} "
             f"random assignments; got {counts[user, arm]}."
         )
-    return Decomposition(np.concatenate(chunks), np.ones(drawn, np.int64))
+    return Decomposition(np.concatenate(chunks), np.ones(n_drawn, np.int64))
 
 
 def draw(active: BoolArray, n_assignments: int, *, rng: np.random.Generator) -> WholeArray:
@@ -80,9 +83,7 @@ def _bits(n_rows: int, n_users: int, rng: np.random.Generator) -> NDArray[np.uin
     return rng.integers(0, 1 << 32, (n_rows, n_users), np.uint32)
 
 
-def _active_lists(
-    active: BoolArray,
-) -> tuple[WholeArray, LongArray]:
+def _active_lists(active: BoolArray) -> tuple[WholeArray, LongArray]:
     """Return each user's active arms, first in each row, and their number."""
     sizes = active.sum(axis=1)
     order = np.argsort(~active, axis=1, kind="stable")[:, : sizes.max()]
@@ -90,12 +91,7 @@ def _active_lists(
 
 
 @kernel()
-def _pick(
-    rows: WholeArray,
-    bits: NDArray[np.uint32],
-    lists: WholeArray,
-    sizes: LongArray,
-) -> None:
+def _pick(rows: WholeArray, bits: NDArray[np.uint32], lists: WholeArray, sizes: LongArray) -> None:
     for row in range(len(rows)):
         for user in range(rows.shape[1]):
             # Multiply and shift: uniform up to 2^-32, and no division.
@@ -111,24 +107,18 @@ def _draw_until_met(
     sizes: LongArray,
     need: LongArray,
     counts: LongArray,
-    unmet: int,
+    n_unmet: int,
     min_crowd: int,
 ) -> tuple[int, int]:
     """Fill ``rows`` until no pair is unmet; return the rows filled and the pairs still unmet."""
     n_users, n_arms = counts.shape
-    crowd = np.empty(n_arms, np.int64)
     for row in range(len(rows)):
-        crowd[:] = 0
-        for user in range(n_users):
-            arm = lists[
-                user, (np.uint64(bits[row, user]) * np.uint64(sizes[user])) >> np.uint64(32)
-            ]
-            rows[row, user] = arm
-            crowd[arm] += 1
+        _pick(rows[row : row + 1], bits[row : row + 1], lists, sizes)
+        crowds = np.bincount(rows[row], minlength=n_arms)
         for user in range(n_users):
             arm = rows[row, user]
-            counts[user, arm] += crowd[arm] >= min_crowd
-            unmet -= crowd[arm] >= min_crowd and counts[user, arm] == need[user]
-        if unmet == 0:
+            counts[user, arm] += crowds[arm] >= min_crowd
+            n_unmet -= crowds[arm] >= min_crowd and counts[user, arm] == need[user]
+        if n_unmet == 0:
             return row + 1, 0
-    return len(rows), unmet
+    return len(rows), n_unmet

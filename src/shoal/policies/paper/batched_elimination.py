@@ -171,9 +171,9 @@ def _decompose(
             active, demand, min_crowd=min_crowd, rng=rng, limit=limit, partial=True
         )
     try:
-        return METHODS[name](active, demand, min_crowd=min_crowd, rng=rng)
+        return METHODS[name].decompose(active, demand, min_crowd=min_crowd, rng=rng)
     except DemandError:
         if name != "lp":
             raise
         # Some arm's mean load is too small to be open all the time.
-        return METHODS["blocks"](active, demand, min_crowd=min_crowd, rng=rng)
+        return METHODS["blocks"].decompose(active, demand, min_crowd=min_crowd, rng=rng)

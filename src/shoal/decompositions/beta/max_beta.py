@@ -8,8 +8,8 @@ gives; ``exact=True`` takes the paper's words instead. The exact beta can be 0 w
 one is not: users 0 {arm 0}, 1 {0, 1}, 2 and 3 {1} with C+1 = 2 are such a graph.
 
 The paper says it is not clear that this can be done efficiently. Users of one type are
-interchangeable, so the program's size is free of their number; open sets are added as the prices
-ask for them, and the last pricing proves the bound.
+interchangeable, so the program's size does not depend on their number; open sets are added by
+column generation, and the last pricing proves the bound.
 """
 
 from __future__ import annotations
@@ -21,9 +21,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.arrays import BoolArray, FloatArray, LongArray
-from shoal.decompositions.demand import checked_active, checked_crowds, types
-from shoal.decompositions.open_sets import OpenSetProgram
-from shoal.decompositions.pricing import fillable_sets, pricing
+from shoal.decompositions.beta.column_pricing import column_pricing
+from shoal.decompositions.beta.open_sets import OpenSetProgram, fillable_sets
+from shoal.decompositions.demand import (
+    BatchedGraph,
+    batched_graph,
+    checked_active,
+    checked_crowds,
+)
 from shoal.model.numbers import whole_number
 
 TOLERANCE = 1e-8  # of the LP solver
@@ -31,7 +36,7 @@ ENUMERATED_ARMS = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Optimum:
+class MaxBeta:
     """The largest beta, with both halves of its proof.
 
     Parameters
@@ -47,8 +52,8 @@ class Optimum:
         (n_sets, n_types, n_arms).
     prices
         The price of each (type, arm) pair, (n_types, n_arms); a user's is 1/counts of it.
-    patterns, counts, of_user
-        The types: their active arms (n_types, n_arms), users of each, and each user's type.
+    graph, of_user
+        The graph by types of users, and each user's type, (n_users,).
     """
 
     beta: float
@@ -57,8 +62,7 @@ class Optimum:
     set_weights: FloatArray
     plays: FloatArray
     prices: FloatArray
-    patterns: BoolArray
-    counts: LongArray
+    graph: BatchedGraph
     of_user: LongArray
 
     @property
@@ -67,9 +71,9 @@ class Optimum:
         return 0.0 if self.bound - self.beta <= 2 * TOLERANCE else self.bound - self.beta
 
 
-def optimum(
+def max_beta(
     active: ArrayLike, *, min_crowd: int, exact: bool = False, seconds: float = 60.0
-) -> Optimum:
+) -> MaxBeta:
     """Return the largest beta for which a point of P_C covers beta times the graph's weights.
 
     Parameters
@@ -85,82 +89,59 @@ def optimum(
 
     Examples
     --------
-    >>> best = optimum([[True, True]] * 4, min_crowd=3)
+    >>> best = max_beta([[True, True]] * 4, min_crowd=3)
     >>> round(best.beta, 6), best.gap
     (1.0, 0.0)
     """
-    graph = checked_active(active)
+    matrix = checked_active(active)
     min_crowd = whole_number("min_crowd", min_crowd)
-    checked_crowds(graph, min_crowd)
-    patterns, counts, of_user = types(graph)
-    program = beta_program(patterns, counts, min_crowd=min_crowd, exact=exact)
-    wanted = np.asarray(patterns.any(axis=0))
-    few = wanted.sum() <= ENUMERATED_ARMS
-    for opened in fillable_sets(patterns, counts, min_crowd) if few else _first_sets(wanted):
-        program.add(opened)
+    checked_crowds(matrix, min_crowd)
+    graph, of_user = batched_graph(matrix, min_crowd)
+    program = OpenSetProgram(graph, exact=exact)
+    wanted_arms = np.asarray(matrix.any(axis=0))
+    few = wanted_arms.sum() <= ENUMERATED_ARMS
+    for open_arms in fillable_sets(graph) if few else _first_sets(wanted_arms):
+        program.add(open_arms)
     beta = program.solve(vertex=True)
     # No beta is above 1, for each user plays one arm at a time: prices of 1 on one type's arms.
-    bound, prices = 1.0, np.zeros(patterns.shape)
-    prices[0, patterns[0]] = 1.0
+    bound, prices = 1.0, np.zeros(graph.patterns.shape)
+    prices[0, graph.patterns[0]] = 1.0
     if few:
         bound, prices = program.prices()
     elif beta < bound - TOLERANCE:
-        beta, bound, prices = _generate(program, prices, patterns, counts, min_crowd, seconds)
+        beta, bound, prices = _generate(program, prices, graph, seconds)
     weights, plays = program.solution()
     used = weights > 0
-    return Optimum(
+    return MaxBeta(
         beta=beta,
         bound=max(beta, bound),
         open_sets=np.array(program.sets)[used],
         set_weights=weights[used],
         plays=plays[used],
         prices=prices,
-        patterns=patterns,
-        counts=counts,
+        graph=graph,
         of_user=of_user,
     )
 
 
-def beta_program(
-    patterns: BoolArray, counts: LongArray, *, min_crowd: int, exact: bool
-) -> OpenSetProgram:
-    """Return the program for the largest beta, without any open set yet."""
-    sizes = patterns.sum(axis=1)
-    kind, _ = np.nonzero(patterns)
-    return OpenSetProgram(
-        patterns,
-        counts,
-        min_crowd=min_crowd,
-        extra=-1.0 / sizes[kind, None],
-        gains=np.ones(1),
-        lower=np.zeros(len(kind)),
-        upper=np.full(len(kind), 0.0 if exact else np.inf),
-    )
-
-
-def _first_sets(wanted: BoolArray) -> BoolArray:
+def _first_sets(wanted_arms: BoolArray) -> BoolArray:
     """Return all wanted arms at once and each alone, (n_sets, n_arms)."""
-    return np.vstack([wanted, np.diag(wanted)[wanted]])
+    return np.vstack([wanted_arms, np.diag(wanted_arms)[wanted_arms]])
 
 
 def _generate(
-    program: OpenSetProgram,
-    prices: FloatArray,
-    patterns: BoolArray,
-    counts: LongArray,
-    min_crowd: int,
-    seconds: float,
+    program: OpenSetProgram, prices: FloatArray, graph: BatchedGraph, seconds: float
 ) -> tuple[float, float, FloatArray]:
-    """Add the open sets that prices ask for; return beta, the least bound and its prices."""
-    oracle = pricing(patterns, counts, min_crowd=min_crowd)
+    """Add the open sets that raise beta; return beta, the smallest bound and its prices."""
+    pricing = column_pricing(graph)
     end, bound = monotonic() + seconds, 1.0
     while True:
         beta = program.solve(vertex=False)
-        asked = program.prices()[1]
-        better, value = oracle.best(asked, above=beta + TOLERANCE, seconds=end - monotonic())
+        duals = program.prices()[1]
+        better, value = pricing.best(duals, above=beta + TOLERANCE, seconds=end - monotonic())
         if value < bound:
-            bound, prices = value, asked
+            bound, prices = value, duals
         if bound - beta <= 2 * TOLERANCE or not better or monotonic() > end:
             return program.solve(vertex=True), bound, prices
-        for opened in better:
-            program.add(opened)
+        for open_arms in better:
+            program.add(open_arms)

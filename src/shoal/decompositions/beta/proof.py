@@ -13,12 +13,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.arrays import BoolArray, FloatArray, LongArray
-from shoal.decompositions.optimum import ENUMERATED_ARMS, beta_program
-from shoal.decompositions.pricing import fillable_sets
+from shoal.arrays import BoolArray, FloatArray
+from shoal.decompositions.beta.max_beta import ENUMERATED_ARMS
+from shoal.decompositions.beta.open_sets import OpenSetProgram, fillable_sets
+from shoal.decompositions.demand import BatchedGraph
 from shoal.errors import InvalidInputError
 
 _DENOMINATOR = 10**6
+Fractions = NDArray[np.object_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +32,7 @@ class Proof:
     lower, upper
         Proven bounds; equal if beta is known exactly.
     open_sets, set_weights, plays
-        The mixture that reaches ``lower``, as in ``Optimum``; fractions in arrays of objects.
+        The mixture that reaches ``lower``, as in ``MaxBeta``; fractions in arrays of objects.
     prices, crowd_prices
         The prices that prove ``upper``: of (type, arm) pairs (n_types, n_arms), and of users on
         open arms (n_sets, n_arms).
@@ -39,48 +41,36 @@ class Proof:
     lower: Fraction
     upper: Fraction
     open_sets: BoolArray
-    set_weights: NDArray[np.object_]
-    plays: NDArray[np.object_]
-    prices: NDArray[np.object_]
-    crowd_prices: NDArray[np.object_]
+    set_weights: Fractions
+    plays: Fractions
+    prices: Fractions
+    crowd_prices: Fractions
 
     @property
-    def exact(self) -> bool:
-        """Whether beta is known exactly."""
+    def tight(self) -> bool:
+        """Whether the bounds are equal, so that beta is known exactly."""
         return self.lower == self.upper
 
 
-def prove_beta(
-    patterns: BoolArray, counts: LongArray, *, min_crowd: int, exact: bool = False
-) -> Proof:
-    """Prove bounds on the largest beta of the graph with these types of users.
-
-    Parameters
-    ----------
-    patterns
-        The active arms of each type, (n_types, n_arms), at most 5 arms.
-    counts
-        Users of each type, (n_types,).
-    min_crowd, exact
-        As in ``optimum``.
-    """
-    if patterns.shape[1] > ENUMERATED_ARMS:
+def prove_beta(graph: BatchedGraph, *, exact: bool = False) -> Proof:
+    """Prove bounds on the largest beta of a graph with few arms; ``exact`` as in ``max_beta``."""
+    if graph.patterns.shape[1] > ENUMERATED_ARMS:
         raise InvalidInputError(
             f"n_arms must be at most {ENUMERATED_ARMS} for a proof in fractions; "
-            f"got {patterns.shape[1]}."
+            f"got {graph.patterns.shape[1]}."
         )
-    sets = fillable_sets(patterns, counts, min_crowd)
-    program = beta_program(patterns, counts, min_crowd=min_crowd, exact=exact)
-    for opened in sets:
-        program.add(opened)
+    sets = fillable_sets(graph)
+    program = OpenSetProgram(graph, exact=exact)
+    for open_arms in sets:
+        program.add(open_arms)
     program.solve(vertex=True)
     weights, plays = (_fractions(part) for part in program.solution())
-    # More than is wanted may only be free, not dear, where it is allowed.
+    # Where more feedback than wanted is allowed, it can't have a negative price.
     prices = _fractions(np.maximum(program.prices()[1], -np.inf if exact else 0.0))
     crowd_prices = _fractions(np.maximum(program.crowd_prices(), 0.0))
     return Proof(
-        lower=_lower(patterns, counts, min_crowd, sets, weights, plays, exact=exact),
-        upper=_upper(patterns, counts, min_crowd, sets, prices, crowd_prices),
+        lower=lower_bound(graph, sets, weights, plays, exact=exact),
+        upper=upper_bound(graph, sets, prices, crowd_prices),
         open_sets=sets,
         set_weights=weights,
         plays=plays,
@@ -89,24 +79,18 @@ def prove_beta(
     )
 
 
-def _fractions(values: FloatArray) -> NDArray[np.object_]:
+def _fractions(values: FloatArray) -> Fractions:
     flat = [Fraction(value).limit_denominator(_DENOMINATOR) for value in values.ravel().tolist()]
     fractions = np.empty(len(flat), np.object_)
     fractions[:] = flat
     return fractions.reshape(values.shape)
 
 
-def _lower(
-    patterns: BoolArray,
-    counts: LongArray,
-    min_crowd: int,
-    sets: BoolArray,
-    weights: NDArray[np.object_],
-    plays: NDArray[np.object_],
-    *,
-    exact: bool,
+def lower_bound(
+    graph: BatchedGraph, sets: BoolArray, weights: Fractions, plays: Fractions, *, exact: bool
 ) -> Fraction:
     """Return the beta that the mixture reaches; 0 if it breaks a rule, however slightly."""
+    patterns, counts, min_crowd = graph
     users = (counts[:, None] * plays).sum(axis=1)  # (n_sets, n_arms)
     keeps_the_rules = (
         weights.sum() <= 1
@@ -117,25 +101,21 @@ def _lower(
     )
     if not keeps_the_rules:
         return Fraction(0)
-    reached = (plays.sum(axis=0) * patterns.sum(axis=1, keepdims=True))[patterns]
-    if exact and min(reached) != max(reached):
+    betas = (plays.sum(axis=0) * patterns.sum(axis=1, keepdims=True))[patterns]
+    if exact and min(betas) != max(betas):
         return Fraction(0)
-    return Fraction(min(reached))
+    return Fraction(min(betas))
 
 
-def _upper(
-    patterns: BoolArray,
-    counts: LongArray,
-    min_crowd: int,
-    sets: BoolArray,
-    prices: NDArray[np.object_],
-    crowd_prices: NDArray[np.object_],
+def upper_bound(
+    graph: BatchedGraph, sets: BoolArray, prices: Fractions, crowd_prices: Fractions
 ) -> Fraction:
     """Return the bound that the prices prove: no plays of any open set are worth more.
 
     Paying every user on an open arm its crowd price, and taking ``min_crowd`` times the price
     from the arm, only ever adds to what plays are worth; each type then earns its best arm.
     """
+    patterns, counts, min_crowd = graph
     sizes = patterns.sum(axis=1)
     worth = sum(
         (prices[kind, arm] / int(sizes[kind]) for kind, arm in np.argwhere(patterns)), Fraction(0)
@@ -143,10 +123,10 @@ def _upper(
     if worth <= 0:
         return Fraction(1)
     best = Fraction(0)
-    for opened, crowd in zip(sets, crowd_prices, strict=True):
-        earned = -min_crowd * sum(crowd[opened], Fraction(0))
-        for kind, pattern in enumerate(patterns & opened):
+    for open_arms, crowd in zip(sets, crowd_prices, strict=True):
+        total = -min_crowd * sum(crowd[open_arms], Fraction(0))
+        for kind, pattern in enumerate(patterns & open_arms):
             gains = prices[kind, pattern] + int(counts[kind]) * crowd[pattern]
-            earned += max([Fraction(0), *gains])
-        best = max(best, earned)
+            total += max([Fraction(0), *gains])
+        best = max(best, total)
     return min(Fraction(1), best / worth)

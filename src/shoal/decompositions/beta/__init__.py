@@ -1,0 +1,1 @@
+"""The largest beta of a graph, proven, and the paper's open problem of how small it can be."""

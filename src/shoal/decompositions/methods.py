@@ -1,0 +1,69 @@
+"""The decomposition methods by name, with what each guarantees.
+
+All methods have the parameters of ``decompose``, and all refuse an arm that fewer than
+``min_crowd`` users want. N, K, D, C and U are n_users, n_arms, the demand, min_crowd - 1 and the
+cluster size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from shoal.arrays import BoolArray
+from shoal.decompositions.blocks import blocks_decomposition
+from shoal.decompositions.decomposition import Decomposition
+from shoal.decompositions.euler import euler_decomposition
+from shoal.decompositions.greedy import greedy_decomposition
+from shoal.decompositions.lp import lp_decomposition
+from shoal.decompositions.optimal import optimal_decomposition
+from shoal.decompositions.random import random_decomposition
+
+
+class Decompose(Protocol):
+    """The signature of all methods."""
+
+    def __call__(
+        self, active: BoolArray, demand: int, *, min_crowd: int, rng: np.random.Generator | None
+    ) -> Decomposition:
+        """Meet a demand by assignments; ``rng`` is used by the methods that draw."""
+        ...
+
+
+class Method(NamedTuple):
+    """A method, the most assignments that it needs, and when it refuses a demand."""
+
+    decompose: Decompose
+    most_assignments: str
+    refuses: str = ""
+
+
+METHODS: Mapping[str, Method] = MappingProxyType(
+    {
+        "euler": Method(
+            euler_decomposition, "a block: D + K·ceil(D/256); no more blocks than the paper"
+        ),
+        "optimal": Method(
+            optimal_decomposition,
+            "D/beta, the fewest, up to rounding",
+            refuses="a graph whose largest beta can't be proven within 60 s",
+        ),
+        "lp": Method(
+            lp_decomposition,
+            "D + N·K + 1",
+            refuses="an arm whose mean load is below min_crowd",
+        ),
+        "blocks": Method(
+            blocks_decomposition, "a block of k arms: D + N·k + 1; ceil(K / floor(U/(C+1))) blocks"
+        ),
+        "greedy": Method(greedy_decomposition, "K·D"),
+        "random": Method(
+            random_decomposition,
+            "K·(4·D + 64)",
+            refuses="a demand that this many random assignments do not meet",
+        ),
+    }
+)
