@@ -43,10 +43,21 @@ BLOCK = re.compile(
     r"^(?P<indent> *)```(?P<language>\w*)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
 )
 LINK = re.compile(r"!?\[[^\]]*\]\((?P<target>[^)\s]+)\)")
-COMMANDS = [
-    (name, main.get_command(click.Context(main), name))
-    for name in main.list_commands(click.Context(main))
-]
+
+
+def listed(group: click.Group, prefix: str = "") -> Iterator[tuple[str, click.Command]]:
+    """Yield the full name of each command, those of groups within groups too."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from listed(command, f"{prefix}{name} ")
+        else:
+            yield f"{prefix}{name}", command
+
+
+COMMANDS = list(listed(main))
 
 
 def page_id(page: Path) -> str:
@@ -175,7 +186,7 @@ def test_every_option_of_a_command_is_documented_with_its_default(
 def test_every_command_has_an_example(name: str) -> None:
     text = (ROOT / "docs/reference/command-line.md").read_text(encoding="utf-8")
     examples = [
-        arguments[0]
+        " ".join(arguments[: len(name.split())])
         for language, _, body in blocks(section(text, f"shoal {name}"))
         if language == "console"
         for arguments in commands(body)

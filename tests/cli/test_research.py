@@ -16,7 +16,7 @@ ACTIVE = [[0, 1], [0, 1], [1, 2], [0, 1, 2], [2], [2], [0], [1], [0, 2], [0, 1, 
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, list(arguments))
+    return CliRunner().invoke(main, ["research", *arguments])
 
 
 @pytest.fixture
@@ -46,11 +46,11 @@ def test_every_method_writes_assignments_that_the_verifier_accepts(
     assignments = np.array(written["arms"].to_list())
     repeats = written["repeats"].to_numpy()
     assert is_decomposition(_matrix(), 12, assignments, repeats, min_crowd=2)
-    found = json.loads(
+    summary = json.loads(
         run("decompose", str(file), "--method", method, "--min-crowd", "2", "--json").stdout
     )
-    assert found["certified"]
-    assert found["ratio"] == pytest.approx(repeats.sum() / 12)
+    assert summary["certified"]
+    assert summary["ratio"] == pytest.approx(repeats.sum() / 12)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -124,21 +124,31 @@ def test_a_missing_file_is_refused() -> None:
     assert "file must be readable" in run("decompose", "nowhere.json", "--demand", "3").stderr
 
 
+@pytest.mark.parametrize("name", ["decompose", "explore-beta"])
+def test_the_former_names_answer_with_where_the_commands_went(name: str) -> None:
+    for arguments in ([], ["--help"], ["active.json", "--json"]):
+        done = CliRunner().invoke(main, [name, *arguments])
+        assert done.exit_code == 2
+        assert f"shoal {name} is now: shoal research {name}" in done.stderr
+    assert f"\n  {name} " not in CliRunner().invoke(main, ["--help"]).output
+    assert f"\n  {name} " in run("--help").output
+
+
 def test_explore_beta_writes_the_hardest_graph_with_its_certificate(tmp_path: Path) -> None:
     out = tmp_path / "hardest.json"
     arguments = ["explore-beta", "--arms", "2", "--min-group-size", "1", "--cluster-size", "2"]
     done = run(*arguments, "--seconds", "1", "--out", str(out))
     assert done.exit_code == 0, done.output
-    found = json.loads(out.read_text())
-    assert found["beta"] == found["upper"] == "2/3"
-    assert found["exhaustive"]
-    assert found["exact"]
-    assert Fraction(found["guarantee"]) == Fraction(1, 2)
-    active = np.zeros((len(found["active"]), 2), bool)
-    for user, arms in enumerate(found["active"]):
+    content = json.loads(out.read_text())
+    assert content["beta"] == content["upper"] == "2/3"
+    assert content["exhaustive"]
+    assert content["exact"]
+    assert Fraction(content["guarantee"]) == Fraction(1, 2)
+    active = np.zeros((len(content["active"]), 2), bool)
+    for user, arms in enumerate(content["active"]):
         active[user, arms] = True
     assert is_batched(active, 2)
-    assert sum(map(Fraction, found["certificate"]["set_weights"])) <= 1
+    assert sum(map(Fraction, content["certificate"]["set_weights"])) <= 1
     again = run(*arguments, "--out", str(out))
     assert again.exit_code == 2
     assert "out must be a new file" in again.stderr
