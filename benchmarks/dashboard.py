@@ -26,7 +26,7 @@ from benchmarks.report import page as write_page
 from benchmarks.report import table
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.epochs import LearnerProgress
-from shoal.service.api.application import create_app
+from shoal.service.application import create_app
 from shoal.service.audit import RULES
 from shoal.service.campaign import Campaign
 from shoal.service.dashboard import assets, charts

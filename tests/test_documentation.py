@@ -29,7 +29,7 @@ from shoal.instances import FAMILIES, INSTANCES
 from shoal.policies import POLICIES
 from shoal.policies.paper.grid import GRIDS
 from shoal.service.aggregator import Aggregator
-from shoal.service.api.application import create_app
+from shoal.service.application import create_app
 from shoal.service.campaign import Campaign
 from shoal.service.problems import KINDS
 from shoal.service.settings import AggregatorSettings, LearnerSettings

@@ -15,12 +15,12 @@ from tests.service.helpers import KEY
 from shoal.client import Client
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.tokens import ROLES
-from shoal.service.api.application import create_app
-from shoal.service.api.metrics import Metrics
+from shoal.service.application import create_app
 from shoal.service.clock import Clock, system_clock
 from shoal.service.connections import connections
 from shoal.service.learner.service import Learner
 from shoal.service.process import Server
+from shoal.service.web.metrics import Metrics
 
 
 @dataclass

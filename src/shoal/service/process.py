@@ -51,7 +51,7 @@ def run_aggregator(
     """Serve the aggregator; its first start makes one token per role and announces them."""
     from shoal.service.aggregator import Aggregator
     from shoal.service.aggregator.keys import check_secrets, claim_key
-    from shoal.service.api.application import create_app
+    from shoal.service.application import create_app
     from shoal.service.dashboard.application import warm_up
 
     part = settings.aggregator

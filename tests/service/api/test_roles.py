@@ -6,7 +6,7 @@ from tests.service.conftest import Stores
 from tests.service.live import Live, serve
 
 from shoal.errors import InvalidInputError
-from shoal.service.api.application import create_app
+from shoal.service.application import create_app
 
 ALL = {"operator", "app", "analyst", "learner"}
 CAMPAIGN = "/v1/campaigns/{name}"

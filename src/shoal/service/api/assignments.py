@@ -13,9 +13,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from shoal.service.aggregator.plans import FrozenPlan
-from shoal.service.api.access import Name, Service, User, allow
 from shoal.service.campaign import Frozen
 from shoal.service.problems import NOT_ACCEPTABLE, UNKNOWN_USER, ProblemError
+from shoal.service.web.access import Name, Service, User, allow
 
 router = APIRouter(prefix="/v1/campaigns/{name}/assignments", tags=["assignments"])
 

@@ -9,9 +9,9 @@ from pydantic import Field, StringConstraints
 
 from shoal.errors import ShoalError
 from shoal.service.aggregator.noise import need_noise
-from shoal.service.api.access import Name, Service, TokenFirst, allow
 from shoal.service.campaign import USER, WORD, Campaign, Frozen
 from shoal.service.problems import INVALID, ProblemError
+from shoal.service.web.access import Name, Service, TokenFirst, allow
 
 router = APIRouter(prefix="/v1/campaigns", tags=["campaigns"], route_class=TokenFirst)
 

@@ -12,9 +12,9 @@ from starlette.concurrency import run_in_threadpool
 
 from shoal.service.aggregator.epochs import LearnerProgress
 from shoal.service.aggregator.plans import FrozenPlan
-from shoal.service.api.access import Name, Number, Service, TokenFirst, allow
 from shoal.service.campaign import NAME, Frozen
 from shoal.service.problems import INVALID, PLAN_REFUSED, ProblemError
+from shoal.service.web.access import Name, Number, Service, TokenFirst, allow
 
 router = APIRouter(
     prefix="/v1", tags=["learner"], dependencies=[allow("learner")], route_class=TokenFirst

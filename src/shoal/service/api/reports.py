@@ -16,10 +16,10 @@ from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.api.access import Name, Number, Service, allow
 from shoal.service.api.assignments import fetch
-from shoal.service.api.metrics import Metrics
 from shoal.service.problems import INVALID, MALFORMED, ProblemError
+from shoal.service.web.access import Name, Number, Service, allow
+from shoal.service.web.metrics import Metrics
 
 MOST_REPORTS = 10_000
 

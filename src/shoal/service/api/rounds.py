@@ -10,8 +10,8 @@ from starlette.concurrency import run_in_threadpool
 
 from shoal.service.aggregator.rounds import WANTED, Round
 from shoal.service.aggregator.tokens import Role
-from shoal.service.api.access import Name, Number, Service, allow
 from shoal.service.campaign import Frozen
+from shoal.service.web.access import Name, Number, Service, allow
 
 router = APIRouter(prefix="/v1/campaigns/{name}/rounds/{number}", tags=["rounds"])
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from shoal.service.aggregator.tokens import Role
-from shoal.service.api.access import Name, Service, TokenFirst, allow
-from shoal.service.api.metrics import MEDIA_TYPE, Metrics
 from shoal.service.campaign import Frozen
+from shoal.service.web.access import Name, Service, TokenFirst, allow
+from shoal.service.web.metrics import MEDIA_TYPE, Metrics
 
 router = APIRouter(route_class=TokenFirst)
 

@@ -12,13 +12,13 @@ from starlette.datastructures import FormData, UploadFile
 
 from shoal.errors import InvalidInputError
 from shoal.service.aggregator import Aggregator
-from shoal.service.api.access import Name, Service
 from shoal.service.dashboard import checks
 from shoal.service.dashboard.doors import Operator, Order, text
 from shoal.service.dashboard.enrolment import read_users
 from shoal.service.dashboard.pages import PageRoute, go, page
 from shoal.service.dashboard.sessions import Session
 from shoal.service.problems import ROUND_ORDER, ProblemError
+from shoal.service.web.access import Name, Service
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 

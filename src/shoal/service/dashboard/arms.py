@@ -7,7 +7,6 @@ import re
 from fastapi import APIRouter, Request, Response
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.api.access import Name, Service
 from shoal.service.campaign import WORD
 from shoal.service.dashboard.acting import ask
 from shoal.service.dashboard.doors import Operator, Order, text
@@ -15,6 +14,7 @@ from shoal.service.dashboard.pages import PageRoute, go, page
 from shoal.service.dashboard.sessions import Session
 from shoal.service.dashboard.watching import DONE
 from shoal.service.problems import ProblemError
+from shoal.service.web.access import Name, Service
 
 router = APIRouter(prefix="/campaigns/{name}/arms", route_class=PageRoute, include_in_schema=False)
 

@@ -8,11 +8,11 @@ from fastapi import APIRouter, Request, Response
 from starlette.datastructures import FormData
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.api.access import Service
 from shoal.service.dashboard import forms
 from shoal.service.dashboard.doors import Operator, Order, text
 from shoal.service.dashboard.pages import PageRoute, go, packed, page
 from shoal.service.problems import ProblemError
+from shoal.service.web.access import Service
 
 router = APIRouter(prefix="/new-campaign", route_class=PageRoute, include_in_schema=False)
 

@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Request, Response
 from starlette.datastructures import FormData
 
-from shoal.service.api.access import Credentials, Service
 from shoal.service.dashboard.pages import LoginNeededError
 from shoal.service.dashboard.sessions import LIFE, ROLES, Session, Sessions
 from shoal.service.problems import CROSS_SITE, FORBIDDEN, UNAUTHENTICATED, ProblemError
+from shoal.service.web.access import Credentials, Service
 
 COOKIE = "shoal_session"
 

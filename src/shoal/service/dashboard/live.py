@@ -6,10 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from shoal.service.api.access import Name, Service
 from shoal.service.dashboard.doors import reader
 from shoal.service.dashboard.pages import packed
 from shoal.service.dashboard.view import View, read
+from shoal.service.web.access import Name, Service
 
 router = APIRouter(prefix="/v1/campaigns/{name}", tags=["campaigns"])
 

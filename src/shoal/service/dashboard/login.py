@@ -9,7 +9,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from shoal.service.api.access import Service
 from shoal.service.dashboard.doors import (
     Anyone,
     SignedForm,
@@ -22,6 +21,7 @@ from shoal.service.dashboard.doors import (
 from shoal.service.dashboard.pages import PageRoute, go, page
 from shoal.service.dashboard.sessions import Attempts, Sessions
 from shoal.service.problems import TOO_LARGE, ProblemError
+from shoal.service.web.access import Service
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 

@@ -17,10 +17,10 @@ from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
-from shoal.service.api.guard import places
 from shoal.service.dashboard import assets, words
 from shoal.service.dashboard.sessions import Session
 from shoal.service.problems import FAULT, NOT_FOUND, Kind, ProblemError
+from shoal.service.web.guard import places
 
 log = logging.getLogger("shoal.service")
 

@@ -9,13 +9,13 @@ from fastapi import APIRouter, Request, Response
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.tokens import ROLES, Role
-from shoal.service.api.access import Service
 from shoal.service.campaign import NAME
 from shoal.service.dashboard.acting import ask
 from shoal.service.dashboard.doors import Operator, Order, text
 from shoal.service.dashboard.pages import PageRoute, go, page
 from shoal.service.dashboard.sessions import Session
 from shoal.service.dashboard.watching import DONE
+from shoal.service.web.access import Service
 
 router = APIRouter(prefix="/tokens", route_class=PageRoute, include_in_schema=False)
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Request, Response
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.api.access import Name, Service
 from shoal.service.audit import THREATS
 from shoal.service.dashboard import charts, checks, view, words
 from shoal.service.dashboard.doors import Viewer
 from shoal.service.dashboard.pages import PageRoute, page
+from shoal.service.web.access import Name, Service
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 

@@ -1,4 +1,4 @@
-"""The application: routes, problems, guard and the schedule's ticking."""
+"""The application: the HTTP interface and the dashboard behind one guard, and their schedules."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from starlette.concurrency import run_in_threadpool
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.schedule import tick
-from shoal.service.api import answers, assignments, campaigns, learner, reports, rounds, status
-from shoal.service.api.guard import Guard
-from shoal.service.api.metrics import Metrics
+from shoal.service.api import assignments, campaigns, learner, reports, rounds, status
 from shoal.service.dashboard import application as dashboard
 from shoal.service.dashboard import checks
 from shoal.service.dashboard.pages import refusal
+from shoal.service.web import answers
+from shoal.service.web.guard import Guard
+from shoal.service.web.metrics import Metrics
 
 log = logging.getLogger("shoal.service")
 

@@ -15,10 +15,10 @@ import traceback
 from sqlalchemy.exc import OperationalError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from shoal.service.api.answers import problem
-from shoal.service.api.metrics import Metrics, takes_reports
 from shoal.service.campaign import MOST_SEATS
 from shoal.service.problems import FAULT, SLOW, STORE_AWAY, TOO_LARGE, ProblemError
+from shoal.service.web.answers import problem
+from shoal.service.web.metrics import Metrics, takes_reports
 
 log = logging.getLogger("shoal.service")
 

@@ -1,0 +1,1 @@
+"""What the HTTP interface and the dashboard share: access, limits, problems and metrics."""
