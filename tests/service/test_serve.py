@@ -188,8 +188,8 @@ def test_a_port_in_use_is_one_line_and_nothing_is_made(
 
 def test_answers_do_not_wait_for_the_network_to_ask_for_more() -> None:
     """By its protocol asyncio knows that it may switch off the delay of small packets."""
-    with _bind("aggregator", "127.0.0.1", 0) as door:
-        assert door.proto == socket.IPPROTO_TCP
+    with _bind("aggregator", "127.0.0.1", 0) as listener:
+        assert listener.proto == socket.IPPROTO_TCP
 
 
 def test_idle_connections_keep_nobody_out_and_are_closed(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
@@ -14,9 +13,9 @@ from starlette.concurrency import run_in_threadpool
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.schedule import tick
 from shoal.service.api import assignments, campaigns, learner, reports, rounds, status
-from shoal.service.dashboard import application as dashboard
 from shoal.service.dashboard import checks
-from shoal.service.dashboard.pages import refusal
+from shoal.service.dashboard import routes as dashboard
+from shoal.service.dashboard.rendering import error_page
 from shoal.service.web import answers
 from shoal.service.web.guard import Guard
 from shoal.service.web.metrics import Metrics
@@ -32,37 +31,16 @@ def create_app(
     tick_seconds: float = 1.0,
     check_seconds: float = 3600.0,
 ) -> FastAPI:
-    """Make the aggregator's application; it closes the aggregator when it stops."""
+    """Create the aggregator's application; it closes the aggregator when it stops."""
     metrics = Metrics(aggregator.releases.shown)
     aggregator.releases.on_release = metrics.released
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async def run() -> None:
-            while True:
-                await asyncio.sleep(tick_seconds)
-                try:
-                    await run_in_threadpool(tick, aggregator)
-                except Exception as error:  # tried again with the next tick
-                    log.error("schedule fails: %s", type(error).__name__)
-                    aggregator.on_schedule = False
-
-        async def check() -> None:
-            since = 0.0
-            while True:
-                await asyncio.sleep(tick_seconds)
-                since += tick_seconds
-                try:  # what was never checked soon, all else now and then
-                    await run_in_threadpool(
-                        partial(checks.run_due, aggregator, again=since >= check_seconds)
-                    )
-                except Exception as error:  # tried again with the next tick
-                    log.error("checks fail: %s", type(error).__name__)
-                    continue
-                if since >= check_seconds:
-                    since = 0.0
-
-        tasks = [asyncio.create_task(run()), asyncio.create_task(check())]
+        tasks = [
+            asyncio.create_task(_keep_schedules(aggregator, tick_seconds)),
+            asyncio.create_task(_keep_checking(aggregator, tick_seconds, check_seconds)),
+        ]
         yield
         for task in tasks:
             task.cancel()
@@ -80,11 +58,38 @@ def create_app(
     )
     app.state.aggregator = aggregator
     app.state.metrics = metrics
-    for part in (campaigns, rounds, assignments, reports, learner, status):
-        app.include_router(part.router)
+    for module in (campaigns, rounds, assignments, reports, learner, status):
+        app.include_router(module.router)
     dashboard.install(app)
-    answers.install(app, page=refusal)
+    answers.install(app, page=error_page)
     app.add_middleware(
         Guard, metrics=metrics, max_body_bytes=max_body_bytes, body_seconds=body_seconds
     )
     return app
+
+
+async def _keep_schedules(aggregator: Aggregator, tick_seconds: float) -> None:
+    """Open and close the rounds of campaigns with a schedule."""
+    while True:
+        await asyncio.sleep(tick_seconds)
+        try:
+            await run_in_threadpool(tick, aggregator)
+        except Exception as error:  # tried again with the next tick
+            log.error("schedule fails: %s", type(error).__name__)
+            aggregator.on_schedule = False
+
+
+async def _keep_checking(aggregator: Aggregator, tick_seconds: float, check_seconds: float) -> None:
+    """Check new campaigns at every tick, and all others every ``check_seconds``."""
+    elapsed = 0.0
+    while True:
+        await asyncio.sleep(tick_seconds)
+        elapsed += tick_seconds
+        repeat = elapsed >= check_seconds
+        try:
+            await run_in_threadpool(checks.run_due, aggregator, repeat=repeat)
+        except Exception as error:  # tried again with the next tick
+            log.error("checks fail: %s", type(error).__name__)
+            continue
+        if repeat:
+            elapsed = 0.0

@@ -52,10 +52,10 @@ def run_aggregator(
     from shoal.service.aggregator import Aggregator
     from shoal.service.aggregator.keys import check_secrets, claim_key
     from shoal.service.application import create_app
-    from shoal.service.dashboard.application import warm_up
+    from shoal.service.dashboard.routes import warm_up
 
     part = settings.aggregator
-    door = _bind("aggregator", part.host, part.port)
+    listener = _bind("aggregator", part.host, part.port)
     database = open_store(settings.aggregator_database, "aggregator")
     give_up, now = abandon_open_rounds, system_clock()
     try:
@@ -69,22 +69,22 @@ def run_aggregator(
     app = create_app(aggregator, max_body_bytes=part.max_body_bytes, body_seconds=part.body_seconds)
     warm_up()
     announce(f"The dashboard is at {part.address}/")
-    _serve(app, door, seconds=part.body_seconds, stop=aggregator.notifier.close)
+    _serve(app, listener, seconds=part.body_seconds, stop=aggregator.notifier.close)
 
 
 def _bind(role: Role, host: str, port: int) -> socket:
     """Take the address before anything is made or told; it answers once it is served."""
     try:
         family, kind, protocol, _, address = getaddrinfo(host, port, type=SOCK_STREAM)[0]
-        door = socket(family, kind, protocol)  # named: else asyncio lets answers wait for 40 ms
-        door.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
-        door.bind(address)
+        listener = socket(family, kind, protocol)  # named: else asyncio lets answers wait for 40 ms
+        listener.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+        listener.bind(address)
     except (OSError, OverflowError) as error:
         raise InvalidInputError(
             f"{role}.host and {role}.port must be a free address of this machine; "
             f"{host} {port}: {_reason(error)}"
         ) from None
-    return door
+    return listener
 
 
 def _reason(error: Exception) -> str:
@@ -119,11 +119,11 @@ def run_learner(settings: Settings) -> None:
     part = settings.learner
     if not part.token:
         raise InvalidInputError("learner.token must be a learner's token; set SHOAL_LEARNER_TOKEN.")
-    door = _bind("learner", part.host, part.port)
+    listener = _bind("learner", part.host, part.port)
     database = open_store(settings.learner_database, "learner")
     learner = Learner(database, Client(part.aggregator, part.token, patience=5.0))
     stopped = threading.Event()
-    _serve(create_app(learner, stopped), door, seconds=HEAD_SECONDS, stop=stopped.set)
+    _serve(create_app(learner, stopped), listener, seconds=HEAD_SECONDS, stop=stopped.set)
 
 
 class Server(uvicorn.Server):
@@ -145,7 +145,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def _serve(app: FastAPI, door: socket, *, seconds: float, stop: Callable[[], None]) -> None:
+def _serve(app: FastAPI, listener: socket, *, seconds: float, stop: Callable[[], None]) -> None:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )
@@ -161,7 +161,7 @@ def _serve(app: FastAPI, door: socket, *, seconds: float, stop: Callable[[], Non
     )
     if SUPERVISED in os.environ:
         threading.Thread(target=_end_with_parent, daemon=True).start()
-    Server(config, stop=stop).run(sockets=[door])
+    Server(config, stop=stop).run(sockets=[listener])
 
 
 def _end_with_parent() -> None:

@@ -10,7 +10,7 @@ from tests.service.helpers import TestClock
 from tests.service.live import Live, serve
 
 from shoal.service.dashboard import login
-from shoal.service.dashboard.sessions import LIFE, MINUTE, MOST_FAILURES
+from shoal.service.dashboard.sessions import LIFETIME, MAX_FAILURES, MINUTE
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_wrong_token_is_refused(live: Live, token: str) -> None:
 
 
 def test_a_form_that_no_login_needs_is_not_read(live: Live) -> None:
-    for body in (b"token=" + b"x" * login.MOST_BYTES, iter([b"token=x"])):
+    for body in (b"token=" + b"x" * login.MAX_FORM_BYTES, iter([b"token=x"])):
         answer = httpx.post(f"{live.url}/login", content=body)
         assert answer.status_code == 413
 
@@ -66,7 +66,7 @@ def test_roles_without_pages_can_not_log_in(live: Live, role: str) -> None:
 
 def test_guessing_is_slowed_down_by_address_and_for_a_minute(live: Live, clock: TestClock) -> None:
     with Visitor(live) as nobody:
-        for _ in range(MOST_FAILURES):
+        for _ in range(MAX_FAILURES):
             assert nobody.http.post("/login", data={"token": "x"}).status_code == 401
         right = {"token": live.tokens["operator"]}
         refused = nobody.http.post("/login", data=right)
@@ -86,7 +86,7 @@ def test_logging_out_ends_the_session_not_only_the_cookie(live: Live) -> None:
 
 def test_a_session_expires(live: Live, clock: TestClock) -> None:
     with Visitor(live, "analyst") as analyst:
-        clock.now += LIFE - 1
+        clock.now += LIFETIME - 1
         assert analyst.http.get("/").status_code == 200
         clock.now += 1
         assert analyst.http.get("/").headers["location"] == "/login"

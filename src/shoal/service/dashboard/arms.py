@@ -1,84 +1,65 @@
-"""The operator's page of arms: add one to a free slot, retire one for good."""
+"""The operator's page of arms: add one to a free slot, retire one permanently."""
 
 from __future__ import annotations
 
 import re
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
-from shoal.service.aggregator import Aggregator
 from shoal.service.campaign import WORD
-from shoal.service.dashboard.acting import ask
-from shoal.service.dashboard.doors import Operator, Order, text
-from shoal.service.dashboard.pages import PageRoute, go, page
-from shoal.service.dashboard.sessions import Session
-from shoal.service.dashboard.watching import DONE
+from shoal.service.dashboard.auth import OperatorForm, OperatorPage, field
+from shoal.service.dashboard.rendering import PageRequest, PageRoute, redirect
 from shoal.service.problems import ProblemError
-from shoal.service.web.access import Name, Service
+from shoal.service.web.access import Name
 
 router = APIRouter(prefix="/campaigns/{name}/arms", route_class=PageRoute, include_in_schema=False)
 
 
 @router.get("")
-def show_arms(
-    name: Name, request: Request, session: Operator, aggregator: Service, done: str = ""
-) -> Response:
-    """List the arms that the campaign has ever had."""
-    return _arms(name, request, session, aggregator, done=DONE.get(done, ""))
+def show_arms(name: Name, page: OperatorPage) -> Response:
+    """List all arms of the campaign, retired ones too."""
+    return _arms(name, page)
 
 
 @router.post("")
-def add_arm(
-    name: Name, form: Order, request: Request, session: Operator, aggregator: Service
-) -> Response:
-    """Offer a new arm from the next round on."""
-    arm = text(form, "arm")
+def add_arm(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
+    """Add an arm, from the next round on."""
+    arm, address = field(form, "arm"), f"/campaigns/{name}/arms"
     if not re.fullmatch(WORD, arm):
-        error = "An arm's name must be 1 to 64 characters in one line."
-        return _arms(name, request, session, aggregator, error=error)
-    if not text(form, "sure"):
-        return ask(
-            request, session,
+        return _arms(name, page, error="An arm's name must be 1 to 64 characters in one line.")
+    if not field(form, "sure"):
+        return page.confirm(
             title=f"Add the arm {arm} to {name}?",
-            warning="It takes one of the campaign's slots for good; its name can't be changed.",
-            button="Add it", back=f"/campaigns/{name}/arms", fields={"arm": arm},
+            warning="It takes one of the campaign's slots permanently; its name can't be changed.",
+            button="Add it", back=address, arm=arm,
         )  # fmt: skip
     try:
-        added = aggregator.add_arm(name, arm)
+        if not page.aggregator.add_arm(name, arm):
+            return _arms(name, page, error=f"There is an arm {arm} already.")
     except ProblemError as error:
-        return _arms(name, request, session, aggregator, error=error.kind.title)
-    if not added:
-        return _arms(name, request, session, aggregator, error=f"There is an arm {arm} already.")
-    return go(f"/campaigns/{name}/arms?done=added")
+        return _arms(name, page, error=error.kind.title)
+    return redirect(f"{address}?done=added")
 
 
 @router.post("/retire")
-def retire_arm(
-    name: Name, form: Order, request: Request, session: Operator, aggregator: Service
-) -> Response:
-    """Play an arm no more from the next round on."""
-    arm = text(form, "arm")
-    if not text(form, "sure"):
-        return ask(
-            request, session,
+def retire_arm(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
+    """Retire an arm, from the next round on."""
+    arm, address = field(form, "arm"), f"/campaigns/{name}/arms"
+    if not field(form, "sure"):
+        return page.confirm(
             title=f"Retire the arm {arm} of {name}?",
-            warning="From the next round on nobody is given it. It can't be brought back.",
-            button="Retire it", back=f"/campaigns/{name}/arms", fields={"arm": arm},
+            warning="From the next round on nobody is assigned to it. It can't be brought back.",
+            button="Retire it", back=address, arm=arm,
         )  # fmt: skip
     try:
-        aggregator.retire_arm(name, arm)
+        page.aggregator.retire_arm(name, arm)
     except ProblemError as error:
-        return _arms(name, request, session, aggregator, error=error.kind.title)
-    return go(f"/campaigns/{name}/arms?done=retired")
+        return _arms(name, page, error=error.kind.title)
+    return redirect(f"{address}?done=retired")
 
 
-def _arms(
-    name: str, request: Request, session: Session, aggregator: Aggregator, *, error: str = "",
-    done: str = "",
-) -> Response:  # fmt: skip
-    campaign = aggregator.directory.campaign(name)
-    arms = aggregator.directory.arms(name)
-    return page(
-        request, "arms.html", session, status=422 if error else 200, name=name, arms=arms,
-        free=campaign.n_arms - len(arms), error=error, done=done,
-    )  # fmt: skip
+def _arms(name: str, page: PageRequest, *, error: str = "") -> Response:
+    directory = page.aggregator.directory
+    arms = directory.arms(name)
+    n_free = directory.campaign(name).n_arms - len(arms)
+    return page.render("arms.html", error=error, name=name, arms=arms, n_free=n_free)

@@ -1,4 +1,4 @@
-"""Stylesheet, scripts and icon: compressed once, named by their hash, kept by browsers for good."""
+"""Stylesheet, scripts and icon: compressed once, cached by browsers under their content's hash."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from shoal.service.problems import NOT_FOUND, ProblemError
 router = APIRouter(prefix="/static", include_in_schema=False)
 
 CHARTS = "charts.js"  # made at run time
-KINDS = {
+MEDIA_TYPES = {
     "shoal.css": "text/css; charset=utf-8",
     "shoal.js": "text/javascript; charset=utf-8",
     CHARTS: "text/javascript; charset=utf-8",
     "favicon.svg": "image/svg+xml",
 }
-FOR_GOOD = "public, max-age=31536000, immutable"
+IMMUTABLE = "public, max-age=31536000, immutable"
 
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """A file as it is sent."""
+    """A file as it is sent, plain or compressed."""
 
-    kind: str
+    media_type: str
     plain: bytes
-    packed: bytes
+    compressed: bytes
     tag: str
 
 
@@ -41,31 +41,31 @@ def asset(name: str) -> Asset:
     folder = files("shoal.service.dashboard") / "static"
     plain = bundle.load() if name == CHARTS else (folder / name).read_bytes()
     tag = sha256(plain).hexdigest()[:16]
-    return Asset(KINDS[name], plain, gzip.compress(plain, 9, mtime=0), tag)
+    return Asset(MEDIA_TYPES[name], plain, gzip.compress(plain, 9, mtime=0), tag)
 
 
 def address(name: str) -> str:
     """Return a file's address, which changes with its content."""
-    if name == CHARTS:  # it must not be waited for while a page is made
-        return f"/static/{name}?v={bundle.edition()}"
+    if name == CHARTS:  # no page waits for the build
+        return f"/static/{name}?v={bundle.bundle_version()}"
     return f"/static/{name}?v={asset(name).tag}"
 
 
 @router.get("/{file}")
 def read_asset(file: str, request: Request) -> Response:
     """Read a file."""
-    if file not in KINDS:
+    if file not in MEDIA_TYPES:
         raise ProblemError(NOT_FOUND)
-    found = asset(file)
+    content = asset(file)
     headers = {
-        "ETag": f'"{found.tag}"',
-        "Cache-Control": FOR_GOOD,
+        "ETag": f'"{content.tag}"',
+        "Cache-Control": IMMUTABLE,
         "Vary": "Accept-Encoding",
         "X-Content-Type-Options": "nosniff",
     }
-    if found.tag in request.headers.get("if-none-match", ""):
+    if content.tag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     if "gzip" in request.headers.get("accept-encoding", ""):
         headers["Content-Encoding"] = "gzip"
-        return Response(found.packed, headers=headers, media_type=found.kind)
-    return Response(found.plain, headers=headers, media_type=found.kind)
+        return Response(content.compressed, headers=headers, media_type=content.media_type)
+    return Response(content.plain, headers=headers, media_type=content.media_type)

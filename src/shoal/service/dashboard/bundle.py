@@ -1,7 +1,7 @@
-"""The script that draws charts: Vega as vl-convert bundles it, made at run time, never shipped.
+"""The script that draws charts: Vega as vl-convert bundles it, built at run time, never shipped.
 
-Making it takes seconds and starts a JavaScript engine, so that happens once per version, in a
-process of its own; the result is kept in the user's cache folder.
+The build takes seconds and starts a JavaScript engine, so it runs once per version, in a separate
+process; the result is kept in the user's cache folder.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ log = logging.getLogger("shoal.service")
 
 @lru_cache(maxsize=1)
 def load() -> bytes:
-    """Return the script; the first call on a machine makes it."""
-    file = _folder() / f"charts-{edition()}.js"
+    """Return the script; the first call on a machine builds it."""
+    file = _folder() / f"charts-{bundle_version()}.js"
     try:
         return file.read_bytes()
     except OSError:
-        script = _make()
+        script = _build()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, script, suffix=f".{os.getpid()}")
@@ -35,8 +35,8 @@ def load() -> bytes:
     return script
 
 
-def edition() -> str:
-    """Return the version that the script follows from."""
+def bundle_version() -> str:
+    """Return the version of the package that builds the script."""
     return version("vl-convert-python")
 
 
@@ -45,12 +45,12 @@ def _folder() -> Path:
     return Path(cache) / "shoal"
 
 
-def _make() -> bytes:
-    done = subprocess.run(
+def _build() -> bytes:
+    process = subprocess.run(
         [sys.executable, "-m", "shoal.service.dashboard.bundle"],
         stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, check=True,
     )  # fmt: skip
-    return done.stdout
+    return process.stdout
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
-"""The charts, declared with Altair; the data come later, under a name, and again and again.
+"""The charts, declared with Altair; each names its data, which the page adds and updates.
 
-Colours are in ``THEMES`` alone: a chart says what is different, the theme says how it looks.
+Colours are in ``THEMES`` alone: a chart says what differs, the theme says how it looks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LINES = {
         "homogeneous": HOMOGENEOUS,
     },
 }
-"""For each chart of lines, the columns of the data and what they are called; the first is on top.
+"""For each chart of lines, the columns of the data and their labels; the first is on top.
 
 ``first`` and ``least`` have one value for all rounds.
 """
@@ -51,27 +51,29 @@ _ROUND = (
     .scale(zero=False, nice=False)
 )
 _LOG = alt.Axis(values=[m * 10**e for e in range(8) for m in (1, 2, 5)], format="~s")
-# A long name keeps its ends: names often begin alike.
-_SHORT = (
+# A long name keeps both ends: names often begin alike.
+_SHORT_LABEL = (
     "length(datum.label) > 21 "
     "? slice(datum.label, 0, 11) + '…' + slice(datum.label, -9) : datum.label"
 )
-_BELOW = alt.Legend(orient="bottom", direction="horizontal", title=None)
-_NAMES = alt.Legend(orient="bottom", direction="horizontal", title=None, labelExpr=_SHORT)
+_LEGEND = alt.Legend(orient="bottom", direction="horizontal", title=None)
+_ARM_LEGEND = alt.Legend(
+    orient="bottom", direction="horizontal", title=None, labelExpr=_SHORT_LABEL
+)
 
 
 def specs(arms: list[str], *, least: int = 1, noise: bool = False) -> dict[str, Spec]:
-    """Return a campaign's charts as Vega-Lite, by name; each names its data as itself.
+    """Return a campaign's charts as Vega-Lite, by name; each chart's data has the chart's name.
 
     ``least`` is C: sizes are shown around it, wide enough for a few ticks. With noise nobody knows
     which totals are homogeneous.
     """
-    found = deepcopy(_specs())
-    found["shares"]["encoding"]["color"]["scale"] = {"domain": arms}
-    found["sizes"]["layer"][1]["data"]["values"] = [{"value": least / 4}, {"value": least * 4}]
+    by_name = deepcopy(_specs())
+    by_name["shares"]["encoding"]["color"]["scale"] = {"domain": arms}
+    by_name["sizes"]["layer"][1]["data"]["values"] = [{"value": least / 4}, {"value": least * 4}]
     if noise:
-        found["groups"]["layer"].pop()
-    return found
+        by_name["groups"]["layer"].pop()
+    return by_name
 
 
 @lru_cache(maxsize=1)
@@ -83,11 +85,11 @@ def _specs() -> dict[str, Spec]:
         "groups": _groups(),
         "estimates": _estimates(),
     }
-    return {name: _whole(chart) for name, chart in charts.items()}
+    return {name: _to_spec(chart) for name, chart in charts.items()}
 
 
 def _lines(
-    name: str, title: str, form: str, scale: alt.Scale, axis: alt.Axis | None = None
+    name: str, title: str, number_format: str, scale: alt.Scale, axis: alt.Axis | None = None
 ) -> alt.Chart:
     labels = list(LINES[name].values())
     chart: alt.Chart = (
@@ -96,14 +98,14 @@ def _lines(
         .encode(
             x=_ROUND,
             y=alt.Y("value:Q", title=title, scale=scale, axis=axis or alt.Axis()),
-            color=alt.Color("what:N", legend=_BELOW).scale(domain=labels),
-            strokeDash=alt.StrokeDash("what:N", legend=_BELOW).scale(
+            color=alt.Color("what:N", legend=_LEGEND).scale(domain=labels),
+            strokeDash=alt.StrokeDash("what:N", legend=_LEGEND).scale(
                 domain=labels, range=DASHES[name]
             ),
             tooltip=[
                 alt.Tooltip("round:Q"),
                 alt.Tooltip("what:N", title="line"),
-                alt.Tooltip("value:Q", format=form),
+                alt.Tooltip("value:Q", format=number_format),
             ],
         )
     )
@@ -112,8 +114,8 @@ def _lines(
 
 def _sizes() -> Figure:
     lines = _lines("sizes", "users, log scale", ",d", alt.Scale(type="log", nice=False), _LOG)
-    around = alt.Chart(alt.InlineData([])).mark_point(opacity=0).encode(y="value:Q")
-    return alt.layer(lines, around)
+    margin = alt.Chart(alt.InlineData([])).mark_point(opacity=0).encode(y="value:Q")
+    return alt.layer(lines, margin)
 
 
 def _shares() -> alt.Chart:
@@ -126,7 +128,7 @@ def _shares() -> alt.Chart:
             .stack("zero")
             .axis(format="%")
             .scale(domain=[0, 1]),
-            color=alt.Color("arm:N", legend=_NAMES),
+            color=alt.Color("arm:N", legend=_ARM_LEGEND),
             order=alt.Order("rank:Q"),
             tooltip=[
                 alt.Tooltip("round:Q"),
@@ -139,7 +141,7 @@ def _shares() -> alt.Chart:
 
 
 def _groups() -> Figure:
-    areas_of = [label for label in LINES["groups"].values() if label != HOMOGENEOUS]
+    area_labels = [label for label in LINES["groups"].values() if label != HOMOGENEOUS]
     tooltip = [
         alt.Tooltip("round:Q"),
         alt.Tooltip("what:N", title="groups"),
@@ -151,7 +153,7 @@ def _groups() -> Figure:
         .mark_area(interpolate="step", opacity=0.85)
         .encode(
             y=alt.Y("value:Q", title="groups a round").stack("zero"),
-            color=alt.Color("what:N", legend=_BELOW).scale(domain=areas_of),
+            color=alt.Color("what:N", legend=_LEGEND).scale(domain=area_labels),
             order="rank:Q",
         )
     )
@@ -161,7 +163,9 @@ def _groups() -> Figure:
         .encode(
             y=alt.Y("value:Q").stack(None),
             # A scale of its own: the colour of text, which can be seen on every area.
-            stroke=alt.Stroke("what:N", legend=_BELOW).scale(domain=[HOMOGENEOUS], range="ordinal"),
+            stroke=alt.Stroke("what:N", legend=_LEGEND).scale(
+                domain=[HOMOGENEOUS], range="ordinal"
+            ),
         )
     )
     return alt.layer(areas, line)
@@ -170,27 +174,27 @@ def _groups() -> Figure:
 def _estimates() -> Figure:
     base = alt.Chart(alt.NamedData("estimates")).encode(
         y=alt.Y("arm:N", title=None, sort=alt.EncodingSortField("mean", order="descending")).axis(
-            labelExpr=_SHORT
+            labelExpr=_SHORT_LABEL
         )
     )
     tooltip = [alt.Tooltip("arm:N"), alt.Tooltip("mean:Q", format=".3f")]
-    spans = base.mark_rule(strokeWidth=2).encode(
+    intervals = base.mark_rule(strokeWidth=2).encode(
         x=alt.X("low:Q", title="mean reward over all users").scale(zero=False),
         x2="high:Q",
         tooltip=tooltip,
     )
     points = base.mark_point(size=70, filled=True, opacity=1).encode(x="mean:Q", tooltip=tooltip)
-    return alt.layer(spans, points)
+    return alt.layer(intervals, points)
 
 
-def _whole(chart: Figure) -> Spec:
+def _to_spec(chart: Figure) -> Spec:
     spec: Spec = chart.properties(width="container", height=HEIGHT).to_dict()
     spec.pop("config", None)
     return spec
 
 
-def _theme(text: str, quiet: str, line: str, colours: list[str]) -> Spec:
-    axis = {"labelColor": quiet, "titleColor": quiet, "domainColor": line, "tickColor": line}
+def _theme(text: str, muted: str, line: str, colours: list[str]) -> Spec:
+    axis = {"labelColor": muted, "titleColor": muted, "domainColor": line, "tickColor": line}
     return {
         "background": "transparent",
         "font": "system-ui, sans-serif",

@@ -1,4 +1,4 @@
-"""The checks of the anonymity page: run by a schedule or by hand, remembered with their time."""
+"""The checks of the anonymity page: run on a schedule or by hand, stored with their time."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from shoal.service.aggregator import Aggregator
 from shoal.service.audit import RULES, Rule, audit
 from shoal.service.store import aggregator as store
 
-MOST_FAULTS = 3  # that are told of a rule
+MAX_FAULTS = 3  # that are stored of a rule
 
 
 @dataclass(frozen=True)
-class Checked:
-    """A rule and what its last check found."""
+class CheckedRule:
+    """A rule and the result of its last check."""
 
     rule: Rule
     ran_at: int | None
@@ -24,53 +24,53 @@ class Checked:
 
 
 def run(aggregator: Aggregator, name: str) -> None:
-    """Check a campaign against every rule, and remember what was found and when."""
+    """Check a campaign against every rule, and store the results."""
     aggregator.directory.campaign(name)
-    found = audit(aggregator.database, name)
+    result = audit(aggregator.database, name)
     now, table = aggregator.clock(), store.checks
     rows = [
         {
             "campaign": name,
             "rule": rule,
             "ran_at": now,
-            "rounds": found.rounds,
-            "fault": "; ".join(faults[:MOST_FAULTS]),
+            "rounds": result.rounds,
+            "fault": "; ".join(faults[:MAX_FAULTS]),
         }
-        for rule, faults in found.faults.items()
+        for rule, faults in result.faults.items()
     ]
     with aggregator.database.write() as connection:
         connection.execute(delete(table).where(table.c.campaign == name))
         connection.execute(insert(table), rows)
 
 
-def run_due(aggregator: Aggregator, *, again: bool = True) -> None:
+def run_due(aggregator: Aggregator, *, repeat: bool = True) -> None:
     """Check every campaign in which a round has ended since it was last checked.
 
-    If not ``again``, only those that never were.
+    If not ``repeat``, only those that were never checked.
     """
     table = store.checks
     with aggregator.database.read() as connection:
         query = select(table.c.campaign, func.min(table.c.ran_at)).group_by(table.c.campaign)
-        ran = {name: int(at) for name, at in connection.execute(query)}
+        ran_at = {name: int(time) for name, time in connection.execute(query)}
     for name in aggregator.directory.names():
-        if name in ran and not again:
+        if name in ran_at and not repeat:
             continue
         last = aggregator.rounds.latest(name)
         # A round is asked for after the one before has ended.
         ended = (last.closed_at or (last.number > 1 and last.wanted_at)) if last else None
-        if ended and ended >= ran.get(name, 0):
+        if ended and ended >= ran_at.get(name, 0):
             run(aggregator, name)
 
 
-def latest(aggregator: Aggregator, name: str) -> list[Checked]:
+def latest(aggregator: Aggregator, name: str) -> list[CheckedRule]:
     """Return every rule with its last check."""
     table = store.checks
     with aggregator.database.read() as connection:
         rows = connection.execute(select(table).where(table.c.campaign == name)).all()
-    found = {row.rule: row for row in rows}
+    results = {row.rule: row for row in rows}
     return [
-        Checked(rule, found[key].ran_at, found[key].rounds, found[key].fault)
-        if key in found
-        else Checked(rule, None, 0, "")
+        CheckedRule(rule, results[key].ran_at, results[key].rounds, results[key].fault)
+        if key in results
+        else CheckedRule(rule, None, 0, "")
         for key, rule in RULES.items()
     ]

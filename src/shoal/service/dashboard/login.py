@@ -1,4 +1,4 @@
-"""Logging in with a token of an analyst or an operator, and out again."""
+"""Logging in with the token of an analyst or an operator, and out again."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from shoal.service.dashboard.doors import (
-    Anyone,
-    SignedForm,
-    Viewer,
-    let_in,
-    let_out,
-    own_site,
-    text,
+from shoal.service.dashboard.auth import (
+    OptionalSession,
+    ViewerForm,
+    ViewerPage,
+    delete_session_cookie,
+    field,
+    require_same_site,
+    set_session_cookie,
 )
-from shoal.service.dashboard.pages import PageRoute, go, page
-from shoal.service.dashboard.sessions import Attempts, Sessions
+from shoal.service.dashboard.rendering import PageRoute, redirect, render
+from shoal.service.dashboard.sessions import LoginAttempts, Sessions
 from shoal.service.problems import TOO_LARGE, ProblemError
 from shoal.service.web.access import Service
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
-MOST_BYTES = 10_000  # of the form
+MAX_FORM_BYTES = 10_000
 PAUSE = 0.5  # seconds that a wrong token costs
-WRONG = "This is no token of an analyst or an operator."
+WRONG = "This is not the token of an analyst or an operator."
 TOO_MANY = "Too many wrong tokens from this address. Try again in a minute."
 
 Next = Annotated[str, Query(alias="next")]
@@ -36,47 +36,53 @@ _PAGE = re.compile(r"/[A-Za-z0-9][A-Za-z0-9/._-]*")
 
 
 @router.get("/login")
-def show_login(request: Request, session: Anyone, following: Next = "/") -> Response:
+def show_login(request: Request, session: OptionalSession, following: Next = "/") -> Response:
     """Show the form."""
     if session is not None:
-        return go(_page(following))
-    return page(request, "login.html", None, error="", following=_page(following))
+        return redirect(_local_page(following))
+    return _login_page(request, following=_local_page(following))
 
 
 @router.post("/login")
 async def log_in(request: Request, aggregator: Service) -> Response:
     """Begin a session."""
-    own_site(request)
-    attempts: Attempts = request.app.state.attempts
+    require_same_site(request)
+    attempts: LoginAttempts = request.app.state.login_attempts
     address = request.client.host if request.client else ""
     if attempts.too_many(address, aggregator.clock()):
-        answer = page(request, "login.html", None, status=429, error=TOO_MANY, following="/")
-        answer.headers["Retry-After"] = "60"
-        return answer
+        response = _login_page(request, status=429, error=TOO_MANY)
+        response.headers["Retry-After"] = "60"
+        return response
     length = request.headers.get("content-length", "")
-    if not length.isdigit() or int(length) > MOST_BYTES:
+    if not length.isdigit() or int(length) > MAX_FORM_BYTES:
         raise ProblemError(TOO_LARGE)
     async with request.form() as form:
-        token, following = text(form, "token"), _page(text(form, "next"))
+        token, following = field(form, "token"), _local_page(field(form, "next"))
     session = await run_in_threadpool(Sessions(aggregator).begin, token)
     if session is None:
-        attempts.failed(address, aggregator.clock())
+        attempts.add_failure(address, aggregator.clock())
         await asyncio.sleep(PAUSE)
-        return page(request, "login.html", None, status=401, error=WRONG, following=following)
-    answer = go(following)
-    let_in(request, answer, session)
-    return answer
+        return _login_page(request, status=401, error=WRONG, following=following)
+    response = redirect(following)
+    set_session_cookie(request, response, session)
+    return response
 
 
 @router.post("/logout")
-def log_out(session: Viewer, form: SignedForm, aggregator: Service) -> Response:
+def log_out(page: ViewerPage, form: ViewerForm) -> Response:
     """End the session."""
-    Sessions(aggregator).end(session.secret)
-    answer = go("/login")
-    let_out(answer)
-    return answer
+    Sessions(page.aggregator).end(page.session.secret)
+    response = redirect("/login")
+    delete_session_cookie(response)
+    return response
 
 
-def _page(asked: str) -> str:
+def _login_page(
+    request: Request, *, status: int = 200, error: str = "", following: str = "/"
+) -> Response:
+    return render(request, "login.html", None, status=status, error=error, following=following)
+
+
+def _local_page(address: str) -> str:
     """Return where to go after logging in: a page of this site, or the first one."""
-    return asked if _PAGE.fullmatch(asked) else "/"
+    return address if _PAGE.fullmatch(address) else "/"

@@ -1,7 +1,7 @@
 """Sessions: a random cookie in the browser, its hash in the store, and a token behind it.
 
-A session has no rights of its own. At every request its token is looked up anew: a token that was
-revoked or replaced ends its sessions at once.
+A session has no rights of its own: every request looks up its token, so a token that was revoked
+or replaced ends its sessions at once.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from shoal.service.aggregator.tokens import Role
 from shoal.service.clock import HOUR
 from shoal.service.store import aggregator as store
 
-LIFE = 12 * HOUR
+LIFETIME = 12 * HOUR
 ROLES: tuple[Role, ...] = ("operator", "analyst")
-MOST_FAILURES = 10  # a minute, from one address
+MAX_FAILURES = 10  # a minute, from one address
 MINUTE = 60_000
 
 
@@ -35,12 +35,12 @@ class Session:
 
     @property
     def csrf(self) -> str:
-        """Return what a form of this session carries; nobody else can know it."""
+        """Return the value that this session's forms carry and nobody else can know."""
         return hmac.new(self.secret.encode(), b"form", sha256).hexdigest()
 
-    def signed(self, given: str) -> bool:
-        """Return whether a form is this session's own."""
-        return hmac.compare_digest(given.encode(), self.csrf.encode())
+    def accepts(self, csrf: str) -> bool:
+        """Return whether a form with this value is from a page of this session."""
+        return hmac.compare_digest(csrf.encode(), self.csrf.encode())
 
 
 class Sessions:
@@ -55,16 +55,16 @@ class Sessions:
         if holder is None or holder.role not in ROLES:
             return None
         secret, now = secrets.token_urlsafe(32), self._aggregator.clock()
-        row = {
-            "digest": _digest(secret),
-            "token": holder.name,
-            "token_digest": holder.digest,
-            "expires_at": now + LIFE,
-        }
         table = store.sessions
+        statement = insert(table).values(
+            digest=_digest(secret),
+            token=holder.name,
+            token_digest=holder.digest,
+            expires_at=now + LIFETIME,
+        )
         with self._aggregator.database.write() as connection:
             connection.execute(delete(table).where(table.c.expires_at <= now))
-            connection.execute(insert(table).values(row))
+            connection.execute(statement)
         return Session(holder.name, holder.role, secret)
 
     def find(self, secret: str) -> Session | None:
@@ -86,8 +86,8 @@ class Sessions:
             connection.execute(delete(table).where(table.c.digest == _digest(secret)))
 
 
-class Attempts:
-    """Counts failed logins by address, a minute at a time, so that nobody guesses quickly."""
+class LoginAttempts:
+    """Counts failed logins by address in each minute, so that nobody guesses quickly."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -97,16 +97,16 @@ class Attempts:
     def too_many(self, address: str, now: int) -> bool:
         """Return whether an address must wait for the next minute."""
         with self._lock:
-            self._turn(now)
-            return self._failures.get(address, 0) >= MOST_FAILURES
+            self._start_minute(now)
+            return self._failures.get(address, 0) >= MAX_FAILURES
 
-    def failed(self, address: str, now: int) -> None:
-        """Count a failure."""
+    def add_failure(self, address: str, now: int) -> None:
+        """Count a failed login."""
         with self._lock:
-            self._turn(now)
+            self._start_minute(now)
             self._failures[address] = self._failures.get(address, 0) + 1
 
-    def _turn(self, now: int) -> None:
+    def _start_minute(self, now: int) -> None:
         if now // MINUTE != self._minute:
             self._minute = now // MINUTE
             self._failures.clear()

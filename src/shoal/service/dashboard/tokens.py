@@ -1,93 +1,78 @@
-"""The operator's page of tokens: make them, shown once, and revoke them."""
+"""The operator's page of tokens: create them, shown once, and revoke them."""
 
 from __future__ import annotations
 
 import re
-from typing import cast
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
-from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.tokens import ROLES, Role
+from shoal.service.aggregator.tokens import ROLES
 from shoal.service.campaign import NAME
-from shoal.service.dashboard.acting import ask
-from shoal.service.dashboard.doors import Operator, Order, text
-from shoal.service.dashboard.pages import PageRoute, go, page
-from shoal.service.dashboard.sessions import Session
-from shoal.service.dashboard.watching import DONE
-from shoal.service.web.access import Service
+from shoal.service.dashboard.auth import OperatorForm, OperatorPage, field
+from shoal.service.dashboard.rendering import PageRequest, PageRoute, redirect
 
 router = APIRouter(prefix="/tokens", route_class=PageRoute, include_in_schema=False)
 
-MEANING = {
-    "operator": "makes campaigns, enrols users, opens and closes rounds, makes tokens",
+ROLE_DESCRIPTIONS = {
+    "operator": "creates campaigns, enrols users, opens and closes rounds, creates tokens",
     "app": "reads assignments, reports rewards",
     "analyst": "reads released totals, sees these pages",
-    "learner": "plans and learns; for Shoal's own learner",
+    "learner": "plans and learns; for Shoal's learner process",
 }
 
 
 @router.get("")
-def show_tokens(
-    request: Request, session: Operator, aggregator: Service, done: str = ""
-) -> Response:
+def show_tokens(page: OperatorPage) -> Response:
     """List the tokens by name and role."""
-    return _tokens(request, session, aggregator, done=DONE.get(done, ""))
+    return _tokens(page)
 
 
 @router.post("")
-def make_token(form: Order, request: Request, session: Operator, aggregator: Service) -> Response:
-    """Make a token and show it this once."""
-    name, role = text(form, "name"), text(form, "role")
-    error = ""
+def create_token(form: OperatorForm, page: OperatorPage) -> Response:
+    """Create a token and show it once."""
+    access, name, role = page.aggregator.access, field(form, "name"), field(form, "role")
     if not re.fullmatch(NAME, name):
         error = "The name must be 1 to 64 letters, digits, dots, hyphens or underscores."
-    elif role not in ROLES:
-        error = "The role must be one of those in the list."
-    if error:
-        return _tokens(request, session, aggregator, error=error)
-    known = aggregator.access.roles().get(name)
-    if known and not text(form, "sure"):
-        return ask(
-            request, session,
+        return _tokens(page, error=error)
+    if role not in ROLES:
+        return _tokens(page, error="The role must be one of those in the list.")
+    present_role = access.roles().get(name)
+    if present_role and not field(form, "sure"):
+        return page.confirm(
             title=f"Replace the token {name}?",
             warning="There is a token of that name. It stops working at once, wherever it is in "
-            f"use.{_stops(known)}",
-            button="Replace it", back="/tokens", fields={"name": name, "role": role},
+            f"use.{_consequence(present_role)}",
+            button="Replace it", back="/tokens", name=name, role=role,
         )  # fmt: skip
-    token = aggregator.access.issue(name, cast(Role, role))
-    return _tokens(request, session, aggregator, token=token)
+    return _tokens(page, token=access.issue(name, role))
 
 
 @router.post("/revoke")
-def revoke_token(form: Order, request: Request, session: Operator, aggregator: Service) -> Response:
+def revoke_token(form: OperatorForm, page: OperatorPage) -> Response:
     """Revoke a token."""
-    name = text(form, "name")
-    if not text(form, "sure"):
-        known = aggregator.access.roles().get(name)
-        own = " It is the one that you are logged in with." if name == session.token else ""
-        return ask(
-            request, session,
+    access, name = page.aggregator.access, field(form, "name")
+    if not field(form, "sure"):
+        consequence = _consequence(access.roles().get(name))
+        if name == page.session.token:
+            consequence += " It is the one that you are logged in with."
+        return page.confirm(
             title=f"Revoke the token {name}?",
-            warning=f"It stops working at once, and can't be brought back.{_stops(known)}{own}",
-            button="Revoke it", back="/tokens", fields={"name": name},
+            warning=f"It stops working at once, and can't be brought back.{consequence}",
+            button="Revoke it", back="/tokens", name=name,
         )  # fmt: skip
-    aggregator.access.revoke(name)
-    return go("/tokens?done=revoked")
+    access.revoke(name)
+    return redirect("/tokens?done=revoked")
 
 
-def _stops(role: str | None) -> str:
-    """Return what more ends with a token of a role."""
+def _consequence(role: str | None) -> str:
+    """Return what else stops with a token of a role."""
     if role == "learner":
         return " Without it the learner plans no rounds and learns nothing, in any campaign."
     return ""
 
 
-def _tokens(
-    request: Request, session: Session, aggregator: Aggregator, *, token: str = "",
-    error: str = "", done: str = "",
-) -> Response:  # fmt: skip
-    return page(
-        request, "tokens.html", session, status=422 if error else 200, done=done, error=error,
-        tokens=sorted(aggregator.access.roles().items()), roles=MEANING, token=token,
-    )  # fmt: skip
+def _tokens(page: PageRequest, *, token: str = "", error: str = "") -> Response:
+    tokens = sorted(page.aggregator.access.roles().items())
+    return page.render(
+        "tokens.html", error=error, tokens=tokens, roles=ROLE_DESCRIPTIONS, token=token
+    )

@@ -1,28 +1,28 @@
-// Draws the charts and keeps a campaign's page fresh; checks a new campaign as one types.
+// Draws the charts and updates a campaign's page; checks the form of a new campaign while one types.
 
-const PAUSE = 1000; // milliseconds between two looks
-const LONGEST = 15000;
-const SILENCE = 30000; // between two announcements to a screen reader
-const LEGEND = 200; // pixels of a name in a legend
-const FEW = 12; // points that are marked one by one
-const DRAFT = "draft"; // a campaign that was sent and is not made yet
+const POLL_INTERVAL = 1000; // milliseconds
+const MAX_INTERVAL = 15000;
+const ANNOUNCE_INTERVAL = 30000; // for screen readers
+const LEGEND_WIDTH = 200; // pixels of a label
+const MAX_MARKED = 12; // points that are marked one by one
+const DRAFT = "draft"; // the values of a form that was sent and not accepted yet
 
-const holder = document.getElementById("data");
+const pageData = document.getElementById("data");
 const form = document.querySelector("form[data-check]");
-if (holder) watch(JSON.parse(holder.textContent));
+if (pageData) updatePage(JSON.parse(pageData.textContent));
 if (form) {
-  keep(form);
-  check(form);
-} else if (holder) sessionStorage.removeItem(DRAFT);
+  restoreDraft(form);
+  checkWhileTyping(form);
+} else if (pageData) sessionStorage.removeItem(DRAFT);
 
-function watch(page) {
+function updatePage(page) {
   const { specs, themes, lines } = page;
   const view = page.view;
   const views = {};
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  let pause = PAUSE;
-  let drawing = 0;
-  let spoken = Date.now();
+  let interval = POLL_INTERVAL;
+  let drawAttempts = 0;
+  let announcedAt = Date.now();
 
   for (const table of document.querySelectorAll(".chart details")) table.open = false;
   document.documentElement.dataset.live = "yes";
@@ -33,48 +33,48 @@ function watch(page) {
     if (innerWidth !== width) draw();
     width = innerWidth;
   });
-  setTimeout(look, PAUSE);
+  setTimeout(poll, POLL_INTERVAL);
 
   async function draw() {
     if (!view.points.round.length) return;
-    const turn = ++drawing;
+    const attempt = ++drawAttempts;
     await Promise.all([...document.querySelectorAll("[data-chart]")].map(async (plot) => {
       const chart = plot.dataset.chart;
       const data = rows(chart);
-      if (!data.length) return plot.replaceChildren(waiting("Nothing to draw yet."));
+      if (!data.length) return plot.replaceChildren(placeholder("Nothing to draw yet."));
       const inner = document.createElement("div");
       inner.ariaHidden = "true"; // the figure says it in words and as a table
       try {
         const theme = structuredClone(themes[dark.matches ? "dark" : "light"]);
-        theme.legend.columns = Math.max(1, Math.floor(plot.clientWidth / LEGEND));
+        theme.legend.columns = Math.max(1, Math.floor(plot.clientWidth / LEGEND_WIDTH));
         const spec = structuredClone(specs[chart]);
         spec.datasets = { [chart]: data };
         if (chart === "estimates") spec.height = 28 * view.estimates.arm.length;
         if (chart === "shares") spec.encoding.color.scale.domain = view.arms;
-        if (few()) [spec, ...(spec.layer ?? [])].forEach(show);
+        if (hasFewPoints()) [spec, ...(spec.layer ?? [])].forEach(markPoints);
         plot.replaceChildren(inner);
         const drawn = await window.vegaEmbed(inner, spec, {
           mode: "vega-lite", actions: false, ast: true, config: theme, defaultStyle: false,
           renderer: "svg", tooltip: { disableDefaultStyle: true },
         });
-        if (turn !== drawing) return drawn.finalize(); // there is a newer one
+        if (attempt !== drawAttempts) return drawn.finalize(); // there is a newer one
         views[chart]?.finalize();
         views[chart] = drawn;
       } catch (error) {
         console.error(error);
         plot.replaceChildren(
-          waiting("The chart could not be drawn. The table below shows the same."));
+          placeholder("The chart could not be drawn. The table below shows the same."));
       }
     }));
     document.documentElement.dataset.drawn = view.shown;
   }
 
-  function few() {
-    return view.points.round.length <= FEW;
+  function hasFewPoints() {
+    return view.points.round.length <= MAX_MARKED;
   }
 
   // A line or an area of one point has no length.
-  function show(part) {
+  function markPoints(part) {
     if (part.mark?.type === "line") part.mark.point = { size: 40 };
     if (part.mark?.type === "area" && view.points.round.length === 1) {
       part.mark = { ...part.mark, type: "bar", size: 60 };
@@ -101,20 +101,20 @@ function watch(page) {
         .filter((row) => row.value !== null));
   }
 
-  async function look() {
-    if (document.hidden) return setTimeout(look, PAUSE);
+  async function poll() {
+    if (document.hidden) return setTimeout(poll, POLL_INTERVAL);
     try {
-      let news = await read(view.shown, view.width);
-      if (news?.start && rearranged(news)) news = await read(0, 0);
-      if (!news) return say("Your session has ended.", "Log in again");
-      await take(news);
-      say("");
-      pause = PAUSE;
+      let update = await read(view.shown, view.width);
+      if (update?.start && armsChanged(update)) update = await read(0, 0);
+      if (!update) return showStatus("Your session has ended.", "Log in again");
+      await applyUpdate(update);
+      showStatus("");
+      interval = POLL_INTERVAL;
     } catch {
-      say("The connection is lost. Trying again…");
-      pause = Math.min(LONGEST, 1.5 * pause);
+      showStatus("The connection is lost. Trying again…");
+      interval = Math.min(MAX_INTERVAL, 1.5 * interval);
     }
-    setTimeout(look, pause);
+    setTimeout(poll, interval);
   }
 
   async function read(after, width) {
@@ -125,60 +125,60 @@ function watch(page) {
     return answer.json();
   }
 
-  function rearranged(news) {
-    return news.arms.join("\n") !== view.arms.join("\n");
+  function armsChanged(update) {
+    return update.arms.join("\n") !== view.arms.join("\n");
   }
 
-  async function take(news) {
+  async function applyUpdate(update) {
     const state = view.now.state + view.now.number;
-    const other = rearranged(news);
-    const same = news.shown === view.shown && news.width === view.width && !other;
-    if (news.heard) merge(news);
-    else Object.assign(view, { now: news.now, words: { ...view.words, state: news.words.state } });
-    document.getElementById("unheard").hidden = news.heard;
+    const newArms = armsChanged(update);
+    const same = update.shown === view.shown && update.width === view.width && !newArms;
+    if (update.heard) merge(update);
+    else Object.assign(view, { now: update.now, words: { ...view.words, state: update.words.state } });
+    document.getElementById("unheard").hidden = update.heard;
     for (const place of document.querySelectorAll("[data-words]")) {
       const text = view.words[place.dataset.words] ?? "";
       if (place.textContent !== text) place.textContent = text;
     }
-    speak(view.words.state);
+    announce(view.words.state);
     const badge = document.querySelector("[data-badge]");
     badge.textContent = view.now.state;
     badge.className = `badge ${view.now.state}`;
     if (view.now.state + view.now.number !== state) await refreshActions();
-    if (same || !news.heard) return;
+    if (same || !update.heard) return;
     document.getElementById("empty").hidden = view.points.round.length;
     document.getElementById("charts").hidden = !view.points.round.length;
     for (const body of document.querySelectorAll("[data-table]")) {
       body.replaceChildren(...view.tables[body.dataset.table].map((cells) => row(cells)));
     }
-    if (other) document.querySelector("[data-head=shares]").replaceChildren(row(["round", ...view.arms], "col"));
+    if (newArms) document.querySelector("[data-head=shares]").replaceChildren(row(["round", ...view.arms], "col"));
     for (const plot of document.querySelectorAll("[data-chart]")) {
       const chart = plot.dataset.chart;
       const title = plot.closest("figure").querySelector("h2").textContent;
       plot.setAttribute("aria-label", `${title}. ${view.words[`caption_${chart}`] ?? ""}`);
     }
     const charts = Object.keys(specs);
-    if (other || few() || !charts.every((chart) => views[chart])) return draw();
+    if (newArms || hasFewPoints() || !charts.every((chart) => views[chart])) return draw();
     for (const chart of charts) views[chart].view.data(chart, rows(chart)).run();
     document.documentElement.dataset.drawn = view.shown;
   }
 
-  function merge(news) {
-    const known = view.points;
-    for (const [column, values] of Object.entries(news.points)) {
-      known[column] = column === "shares"
-        ? values.map((own, i) => [...(known.shares[i] ?? []).slice(0, news.start), ...own])
-        : [...known[column].slice(0, news.start), ...values];
+  function merge(update) {
+    const points = view.points;
+    for (const [column, values] of Object.entries(update.points)) {
+      points[column] = column === "shares"
+        ? values.map((share, i) => [...(points.shares[i] ?? []).slice(0, update.start), ...share])
+        : [...points[column].slice(0, update.start), ...values];
     }
-    Object.assign(view, news, { points: known });
+    Object.assign(view, update, { points });
   }
 
   // For screen readers; rounds may follow each other faster than anyone can listen.
-  function speak(text) {
+  function announce(text) {
     const place = document.getElementById("aloud");
-    if (Date.now() - spoken < SILENCE || place.textContent === text) return;
+    if (Date.now() - announcedAt < ANNOUNCE_INTERVAL || place.textContent === text) return;
     place.textContent = text;
-    spoken = Date.now();
+    announcedAt = Date.now();
   }
 
   // Which round can be opened or closed is for the server to say.
@@ -195,11 +195,11 @@ function watch(page) {
   }
 }
 
-function waiting(text) {
-  const said = document.createElement("p");
-  said.className = "waiting";
-  said.textContent = text;
-  return said;
+function placeholder(text) {
+  const paragraph = document.createElement("p");
+  paragraph.className = "waiting";
+  paragraph.textContent = text;
+  return paragraph;
 }
 
 function row(cells, scope = "row") {
@@ -214,7 +214,7 @@ function row(cells, scope = "row") {
   return line;
 }
 
-function say(text, action) {
+function showStatus(text, action) {
   const place = document.getElementById("lost");
   if (place.textContent === text) return;
   place.replaceChildren(text);
@@ -227,12 +227,12 @@ function say(text, action) {
   place.hidden = !text;
 }
 
-function check(form) {
-  const place = (input) => document.getElementById(`${input.name}-error`);
+function checkWhileTyping(form) {
+  const errorPlace = (input) => document.getElementById(`${input.name}-error`);
   // People may have typed before this script came, or have been refused once.
   const names = (test) => [...form.elements].filter(test).map((input) => input.name);
   const typed = names((input) => "defaultValue" in input && input.value !== input.defaultValue);
-  const touched = new Set([...typed, ...names((input) => place(input)?.textContent)]);
+  const touched = new Set([...typed, ...names((input) => errorPlace(input)?.textContent)]);
   let timer = 0;
   let asked = 0;
   if (typed.length) ask();
@@ -243,18 +243,18 @@ function check(form) {
   });
 
   async function ask() {
-    const turn = ++asked;
+    const attempt = ++asked;
     const body = new URLSearchParams(new FormData(form));
     const answer = await fetch(form.dataset.check, { method: "POST", body }).catch(() => null);
     if (!answer?.ok || answer.redirected) return; // sending the form says the same
     const errors = await answer.json();
-    if (turn !== asked) return; // a newer answer is on its way
+    if (attempt !== asked) return; // a newer answer is on its way
     for (const input of form.elements) {
-      const said = place(input);
-      if (!said || input.type === "checkbox") continue;
+      const message = errorPlace(input);
+      if (!message || input.type === "checkbox") continue;
       // What nobody has filled in yet may be filled in still.
       const error = touched.has(input.name) || input.value ? errors[input.name] ?? "" : "";
-      if (said.textContent !== error) said.textContent = error;
+      if (message.textContent !== error) message.textContent = error;
       if (error) input.setAttribute("aria-invalid", "true");
       else input.removeAttribute("aria-invalid");
     }
@@ -262,7 +262,7 @@ function check(form) {
 }
 
 // If the session has ended meanwhile, what was sent is there again after logging in.
-function keep(form) {
+function restoreDraft(form) {
   const draft = JSON.parse(sessionStorage.getItem(DRAFT) ?? "{}");
   for (const [name, value] of Object.entries(draft)) {
     const input = form.elements[name];

@@ -29,26 +29,17 @@ def read_users(data: bytes) -> list[str]:
         line = data.count(b"\n", 0, error.start) + 1
         raise InvalidInputError(f"line {line}: the file must be UTF-8 text.") from None
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
-    lines: dict[str, int] = {}
-    place = None
+    lines: dict[str, int] = {}  # by user
+    column = None
     try:
         for row in rows:
             if not any(cell.strip() for cell in row):
                 continue
-            if place is None:
-                place = _place(row)
+            if column is None:
+                column = _user_column(row)
                 continue
-            user = row[place].strip() if place < len(row) else ""
-            if not re.fullmatch(USER, user):
-                raise InvalidInputError(
-                    f"line {rows.line_num}: user must be 1 to 128 letters, digits or ._~@:+=-; "
-                    f"got {user[:40]!r}."
-                )
-            if user in lines:
-                raise InvalidInputError(
-                    f"line {rows.line_num}: user must be new; {user!r} is on line {lines[user]} "
-                    "already."
-                )
+            user = row[column].strip() if column < len(row) else ""
+            _check_user(user, rows.line_num, lines)
             lines[user] = rows.line_num
     except csv.Error as error:
         raise InvalidInputError(f"line {rows.line_num}: {error}.") from None
@@ -57,7 +48,18 @@ def read_users(data: bytes) -> list[str]:
     return list(lines)
 
 
-def _place(header: list[str]) -> int:
+def _check_user(user: str, line: int, lines: dict[str, int]) -> None:
+    if not re.fullmatch(USER, user):
+        raise InvalidInputError(
+            f"line {line}: user must be 1 to 128 letters, digits or ._~@:+=-; got {user[:40]!r}."
+        )
+    if user in lines:
+        raise InvalidInputError(
+            f"line {line}: user must be new; {user!r} is on line {lines[user]} already."
+        )
+
+
+def _user_column(header: list[str]) -> int:
     names = [cell.strip().lower() for cell in header]
     if COLUMN not in names:
         raise InvalidInputError(

@@ -1,8 +1,8 @@
-"""Who may see a page, and whose forms are taken.
+"""Who may see a page, and whose forms are accepted.
 
 A form must come from a page of this site: the browser says from where (``Sec-Fetch-Site``,
 ``Origin``), the cookie is not sent from elsewhere (``SameSite=Strict``), and the form carries a
-value that only the session's own pages know.
+value that only the pages of its session know.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Request, Response
 from starlette.datastructures import FormData
 
-from shoal.service.dashboard.pages import LoginNeededError
-from shoal.service.dashboard.sessions import LIFE, ROLES, Session, Sessions
+from shoal.service.dashboard.rendering import LoginNeededError, PageRequest
+from shoal.service.dashboard.sessions import LIFETIME, ROLES, Session, Sessions
 from shoal.service.problems import CROSS_SITE, FORBIDDEN, UNAUTHENTICATED, ProblemError
 from shoal.service.web.access import Credentials, Service
 
@@ -23,36 +23,38 @@ COOKIE = "shoal_session"
 
 
 def find_session(request: Request, aggregator: Service) -> Session | None:
-    """Return who has logged in, None for nobody."""
+    """Return the session of the request's cookie, None if there is none."""
     secret = request.cookies.get(COOKIE)
     session = Sessions(aggregator).find(secret) if secret else None
     request.state.session = session
     return session
 
 
-Anyone = Annotated[Session | None, Depends(find_session)]
+OptionalSession = Annotated[Session | None, Depends(find_session)]
 
 
-def _viewer(session: Anyone) -> Session:
+def _viewer(request: Request, session: OptionalSession, aggregator: Service) -> PageRequest:
     if session is None:
         raise LoginNeededError
-    return session
+    return PageRequest(request, session, aggregator)
 
 
-Viewer = Annotated[Session, Depends(_viewer)]
+ViewerPage = Annotated[PageRequest, Depends(_viewer)]
+"""A page for everyone who has logged in."""
 
 
-def _operator(session: Viewer) -> Session:
-    if session.role != "operator":
+def _operator(page: ViewerPage) -> PageRequest:
+    if page.session.role != "operator":
         raise ProblemError(FORBIDDEN)
-    return session
+    return page
 
 
-Operator = Annotated[Session, Depends(_operator)]
+OperatorPage = Annotated[PageRequest, Depends(_operator)]
+"""A page for operators."""
 
 
-def reader(session: Anyone, aggregator: Service, credentials: Credentials) -> None:
-    """Let in a session, or a token of a role that has pages."""
+def require_reader(session: OptionalSession, aggregator: Service, credentials: Credentials) -> None:
+    """Require a session, or a token of a role that has pages."""
     if credentials is not None:
         role = aggregator.access.role_of(credentials.credentials)
         if role is None:
@@ -63,7 +65,7 @@ def reader(session: Anyone, aggregator: Service, credentials: Credentials) -> No
         raise ProblemError(UNAUTHENTICATED)
 
 
-def own_site(request: Request) -> None:
+def require_same_site(request: Request) -> None:
     """Refuse what another site made the browser send."""
     origin = request.headers.get("origin")
     foreign = origin is not None and urlsplit(origin).netloc != request.headers.get("host")
@@ -71,37 +73,40 @@ def own_site(request: Request) -> None:
         raise ProblemError(CROSS_SITE)
 
 
-async def _form(request: Request, session: Viewer) -> AsyncIterator[FormData]:
-    own_site(request)
-    async with request.form() as form:
-        if not session.signed(text(form, "csrf")):
+async def _viewer_form(page: ViewerPage) -> AsyncIterator[FormData]:
+    require_same_site(page.request)
+    async with page.request.form() as form:
+        if not page.session.accepts(field(form, "csrf")):
             raise ProblemError(CROSS_SITE)
         yield form
 
 
-async def _order(form: Annotated[FormData, Depends(_form)], session: Operator) -> FormData:
+ViewerForm = Annotated[FormData, Depends(_viewer_form)]
+"""A form from a page of this site."""
+
+
+async def _operator_form(form: ViewerForm, page: OperatorPage) -> FormData:
     return form
 
 
-SignedForm = Annotated[FormData, Depends(_form)]
-Order = Annotated[FormData, Depends(_order)]
-"""A form of an operator's, from a page of this site."""
+OperatorForm = Annotated[FormData, Depends(_operator_form)]
+"""A form that an operator sent from a page of this site."""
 
 
-def text(form: FormData, field: str) -> str:
-    """Return a form's field, empty where it is missing or a file."""
-    value = form.get(field, "")
+def field(form: FormData, name: str) -> str:
+    """Return a field of a form, empty where it is missing or a file."""
+    value = form.get(name, "")
     return value.strip() if isinstance(value, str) else ""
 
 
-def let_in(request: Request, response: Response, session: Session) -> None:
+def set_session_cookie(request: Request, response: Response, session: Session) -> None:
     """Set the cookie; scripts can't read it, other sites can't send it."""
     response.set_cookie(
-        COOKIE, session.secret, max_age=LIFE // 1000, httponly=True, samesite="strict",
+        COOKIE, session.secret, max_age=LIFETIME // 1000, httponly=True, samesite="strict",
         secure=request.url.scheme == "https",
     )  # fmt: skip
 
 
-def let_out(response: Response) -> None:
-    """Take the cookie away."""
+def delete_session_cookie(response: Response) -> None:
+    """Delete the cookie."""
     response.delete_cookie(COOKIE, httponly=True, samesite="strict")

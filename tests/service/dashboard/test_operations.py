@@ -10,7 +10,7 @@ from tests.service.live import Live, learning, serve
 
 from shoal.errors import InvalidInputError
 from shoal.service.audit import RULES
-from shoal.service.dashboard.enrolment import read_users
+from shoal.service.dashboard.user_file import read_users
 
 FORM = {
     "name": "push", "arms": "morning\r\nnoon\r\nevening\r\n", "min_group_size": "20",
@@ -143,7 +143,7 @@ def test_a_round_is_opened_and_after_a_second_question_closed(
     assert "Close round 1" in operator.http.get(place).text
     asked = operator.send(f"{place}/close", number="1")
     assert asked.status_code == 200
-    assert "Reports that come later are refused for ever" in asked.text
+    assert "Later reports are refused" in asked.text
     assert (last := live.aggregator.rounds.latest("rounds")) is not None
     assert last.state == "open"
     assert operator.send(f"{place}/close", number="1", sure="yes").status_code == 303

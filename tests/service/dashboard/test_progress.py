@@ -21,7 +21,8 @@ from shoal.service.aggregator.epochs import LearnerProgress
 from shoal.service.aggregator.release import Document, Noise
 from shoal.service.audit import RULES, THREATS
 from shoal.service.campaign import Campaign
-from shoal.service.dashboard import checks, view
+from shoal.service.dashboard import checks
+from shoal.service.dashboard.progress import campaign_view
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
 from shoal.service.store.migrate import upgrade
@@ -109,36 +110,36 @@ def test_nothing_is_shown_before_the_learner_has_it_on_record(aggregator: Aggreg
     report(aggregator, dict.fromkeys(users(12), 1.0))
     aggregator.epochs.sync_learner({"news": LearnerProgress(1, 0)})
     aggregator.releases.close_round("news", 1)
-    assert view.read(aggregator, "news").points.round == []
+    assert campaign_view(aggregator, "news").points.round == []
     aggregator.epochs.sync_learner({"news": LearnerProgress(1, 1)})
-    found = view.read(aggregator, "news")
+    found = campaign_view(aggregator, "news")
     assert (found.points.round, found.points.reward) == ([1], [1.0])
 
 
 def test_what_is_not_known_is_not_shown_as_zero(sqlite_aggregator: Aggregator) -> None:
     fill(sqlite_aggregator, 1)
-    assert view.read(sqlite_aggregator, CAMPAIGN).words["rounds"] == "1"
+    assert campaign_view(sqlite_aggregator, CAMPAIGN).words["rounds"] == "1"
     again = Aggregator(sqlite_aggregator.database, key=bytes(32))  # the learner is away
     new = Campaign(arms=["a"], min_group_size=5, seats=9)
     again.directory.create("new", new)
-    found = view.read(again, "new")
+    found = campaign_view(again, "new")
     assert (found.heard, found.words["rounds"]) == (True, "0")  # no round was ever asked for
-    found = view.read(again, CAMPAIGN)
+    found = campaign_view(again, CAMPAIGN)
     assert (found.heard, found.points.round) == (False, [])
     assert {found.words[key] for key in ("rounds", "totals", "withheld", "merged")} == {"–"}
 
 
 def test_threat_21_pages_show_nothing_of_an_open_round(aggregator: Aggregator) -> None:
     start(aggregator, even(12, size=3))
-    before = view.read(aggregator, "news")
+    before = campaign_view(aggregator, "news")
     for n in range(1, 12):
         report(aggregator, dict.fromkeys(users(n), 1.0))
-        assert view.read(aggregator, "news") == before
+        assert campaign_view(aggregator, "news") == before
 
 
 def test_long_campaigns_are_thinned_to_what_a_chart_can_show(sqlite_aggregator: Aggregator) -> None:
     fill(sqlite_aggregator, 1001)
-    found = view.read(sqlite_aggregator, CAMPAIGN)
+    found = campaign_view(sqlite_aggregator, CAMPAIGN)
     assert (found.width, len(found.points.round)) == (8, 126)
     assert found.points.round[:2] == [8, 16]
     assert found.points.round[-1] == found.shown == 1001
@@ -156,23 +157,23 @@ def test_only_what_has_changed_is_sent_and_gives_the_same_whole(
 ) -> None:
     fill(sqlite_aggregator, 1001)
     sqlite_aggregator.epochs.sync_learner({CAMPAIGN: LearnerProgress(997, 997)})
-    before = view.read(sqlite_aggregator, CAMPAIGN)
+    before = campaign_view(sqlite_aggregator, CAMPAIGN)
     sqlite_aggregator.epochs.sync_learner({CAMPAIGN: LearnerProgress(1001, 1001)})
-    whole = view.read(sqlite_aggregator, CAMPAIGN)
-    news = view.read(sqlite_aggregator, CAMPAIGN, after=before.shown, width=before.width)
+    whole = campaign_view(sqlite_aggregator, CAMPAIGN)
+    news = campaign_view(sqlite_aggregator, CAMPAIGN, after=before.shown, width=before.width)
     assert (news.start, news.points.round) == (124, [1000, 1001])
     for column in ("round", "reward", "crowd", "withheld"):
         old, new = getattr(before.points, column), getattr(news.points, column)
         assert old[: news.start] + new == getattr(whole.points, column)
-    assert view.read(sqlite_aggregator, CAMPAIGN, after=1001, width=4).start == 0
-    assert view.read(sqlite_aggregator, CAMPAIGN, after=5000, width=8).start == 0
+    assert campaign_view(sqlite_aggregator, CAMPAIGN, after=1001, width=4).start == 0
+    assert campaign_view(sqlite_aggregator, CAMPAIGN, after=5000, width=8).start == 0
 
 
 def test_many_arms_are_charted_as_the_most_played_and_the_others(
     sqlite_aggregator: Aggregator,
 ) -> None:
     fill(sqlite_aggregator, 20, n_arms=40)
-    found = view.read(sqlite_aggregator, CAMPAIGN)
+    found = campaign_view(sqlite_aggregator, CAMPAIGN)
     assert len(found.arms) == len(found.points.shares) == 10
     assert found.arms == [*(f"arm {arm}" for arm in range(31, 40)), "all others"]
     assert found.words["caption_estimates"].startswith("The 9 most played arms of 40. ")
@@ -210,7 +211,7 @@ def test_without_estimates_released_averages_are_shown_as_such(
     sqlite_aggregator: Aggregator,
 ) -> None:
     fill(sqlite_aggregator, 4)
-    found = view.read(sqlite_aggregator, CAMPAIGN)
+    found = campaign_view(sqlite_aggregator, CAMPAIGN)
     assert not found.estimates.by_learner
     assert found.estimates.mean == [0.025, 0.0375, 0.05]
     assert found.points.best == [0.05] * 4
@@ -219,7 +220,7 @@ def test_without_estimates_released_averages_are_shown_as_such(
 
 def test_noise_widens_the_intervals_of_released_averages(sqlite_aggregator: Aggregator) -> None:
     fill(sqlite_aggregator, 4, noise={"epsilon": 0.1}, spare=1)
-    found = view.read(sqlite_aggregator, CAMPAIGN)
+    found = campaign_view(sqlite_aggregator, CAMPAIGN)
     steps = np.arange(-2000, 2001)
     chances = np.exp(-0.1 * np.abs(steps))
     variance = float((steps**2 * chances).sum() / chances.sum())
@@ -242,7 +243,7 @@ def test_an_arm_that_nobody_has_reported_on_is_not_the_best(sqlite_aggregator: A
         connection.execute(delete(table).where(table.c.arm == 2, table.c.number == 1))
     for number in range(1, 5):
         estimate(sqlite_aggregator, number, [0.01, 0.02, 0.3, 0.5])
-    found = view.read(sqlite_aggregator, CAMPAIGN)
+    found = campaign_view(sqlite_aggregator, CAMPAIGN)
     assert found.points.best == [None, 0.02, 0.3]
     assert found.estimates.mean == [0.01, 0.02, 0.3, 0.5]
 
@@ -252,12 +253,12 @@ def test_rewards_are_compared_once_the_first_rounds_are_not_the_latest(
     sqlite_aggregator: Aggregator, n_rounds: int, said: str
 ) -> None:
     fill(sqlite_aggregator, n_rounds)
-    assert view.read(sqlite_aggregator, CAMPAIGN).words["gain"] == said
+    assert campaign_view(sqlite_aggregator, CAMPAIGN).words["gain"] == said
 
 
 def test_the_first_rounds_and_c_are_one_value_each(sqlite_aggregator: Aggregator) -> None:
     fill(sqlite_aggregator, 30)
-    news = view.read(sqlite_aggregator, CAMPAIGN, after=29, width=1)
+    news = campaign_view(sqlite_aggregator, CAMPAIGN, after=29, width=1)
     assert (news.first, news.least) == (0.0375, 5)
     assert len(news.points.round) == 2
     assert {row[3] for row in news.tables["reward"]} == {"0.037"}
@@ -338,7 +339,7 @@ def test_every_broken_rule_is_found(live: Live) -> None:
 
 
 def test_checks_run_by_themselves_where_a_round_has_ended(sqlite_aggregator: Aggregator) -> None:
-    def first() -> checks.Checked:
+    def first() -> checks.CheckedRule:
         return checks.latest(sqlite_aggregator, "news")[0]
 
     start(sqlite_aggregator, even(12, size=3))
@@ -347,7 +348,7 @@ def test_checks_run_by_themselves_where_a_round_has_ended(sqlite_aggregator: Agg
     checks.run(sqlite_aggregator, "news")
     assert first().rounds == 0  # an open round is not a released one
     close(sqlite_aggregator)
-    checks.run_due(sqlite_aggregator, again=False)
+    checks.run_due(sqlite_aggregator, repeat=False)
     assert first().rounds == 0
     checks.run_due(sqlite_aggregator)
     assert (first().rounds, first().fault) == (1, "")
@@ -359,11 +360,11 @@ def test_the_first_release_is_checked_soon_and_a_fault_does_not_end_it(
     calls: list[bool] = []
     real = checks.run_due
 
-    def once_broken(aggregator: Aggregator, *, again: bool) -> None:
-        calls.append(again)
+    def once_broken(aggregator: Aggregator, *, repeat: bool) -> None:
+        calls.append(repeat)
         if len(calls) == 1:
             raise OSError
-        real(aggregator, again=again)
+        real(aggregator, repeat=repeat)
 
     monkeypatch.setattr(checks, "run_due", once_broken)
     with serve(sqlite_stores, tick_seconds=0.05) as running, learning(running):

@@ -11,7 +11,7 @@ from tests.service.conftest import Stores
 from tests.service.dashboard.visits import CAMPAIGN, Visitor, create
 from tests.service.live import Live, serve
 
-from shoal.service.dashboard import application
+from shoal.service.dashboard import routes
 
 PLACE = f"/campaigns/{CAMPAIGN}"
 PAGES = {
@@ -40,14 +40,14 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 
 
 def test_every_page_and_form_is_in_the_tables() -> None:
-    routes = {
+    paths = {
         route.path
-        for part in application.PAGES
+        for part in routes.PAGES
         for route in part.router.routes
         if isinstance(route, APIRoute)
     }
     tables = {path.replace(CAMPAIGN, "{name}") for path in (*PAGES, *FORMS)}
-    assert routes == tables | PUBLIC
+    assert paths == tables | PUBLIC
 
 
 @pytest.mark.parametrize("path", PAGES)

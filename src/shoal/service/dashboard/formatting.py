@@ -6,9 +6,16 @@ import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-Say = Callable[[float | None], str]
+Formatter = Callable[[float | None], str]
 
-NONE = "–"
+MISSING = "–"
+
+_STATES = {
+    "wanted": "the learner is planning, since",
+    "open": "open since",
+    "released": "released",
+    "abandoned": "abandoned",
+}
 
 
 def count(value: float) -> str:
@@ -20,14 +27,14 @@ def count(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def whole(value: float | None) -> str:
+def optional_count(value: float | None) -> str:
     """Return a whole number, or a dash for none."""
-    return NONE if value is None else count(value)
+    return MISSING if value is None else count(value)
 
 
 def decimal(value: float | None) -> str:
     """Return a number with one decimal, or a dash for none."""
-    return NONE if value is None else f"{value:,.1f}"
+    return MISSING if value is None else f"{value:,.1f}"
 
 
 def reward(value: float | None) -> str:
@@ -36,16 +43,16 @@ def reward(value: float | None) -> str:
     >>> reward(0.41234), reward(None), reward(float("nan"))
     ('0.412', '–', '–')
     """
-    return NONE if value is None or math.isnan(value) else f"{value:.3f}"
+    return MISSING if value is None or math.isnan(value) else f"{value:.3f}"
 
 
 def percent(value: float | None) -> str:
-    """Return a share in per cent, or a dash for none."""
-    return NONE if value is None else f"{value:.0%}"
+    """Return a fraction in per cent, or a dash for none."""
+    return MISSING if value is None else f"{value:.0%}"
 
 
 def share(part: int, whole: int) -> str:
-    """Return a share in per cent; the first digits of small ones.
+    """Return a part of a whole in per cent, with two digits where it is small.
 
     >>> share(1, 3), share(3, 10_000), share(0, 0)
     ('33.3 %', '0.03 %', 'none')
@@ -56,29 +63,29 @@ def share(part: int, whole: int) -> str:
     return f"{value:.2g} %" if 0 < value < 1 else f"{value:.1f} %"
 
 
-def gain(now: float, before: float, what: str) -> str:
-    """Return how much more or less ``now`` is.
+def gain(reward: float, baseline: float, description: str) -> str:
+    """Return by how much a reward differs from a baseline.
 
     >>> gain(0.6, 0.4, "the first 10 rounds")
     '+50 % on the first 10 rounds'
     >>> gain(0.4, 0.4, "the first 10 rounds")
     'as in the first 10 rounds'
     """
-    change = _change(now, before)
+    change = _percent_change(reward, baseline)
     if change is None:
         return ""
     if abs(change) < 0.5:
-        return f"as in {what}"
-    return f"{change:+.0f} % on {what}".replace("-", "−")
+        return f"as in {description}"
+    return f"{change:+.0f} % on {description}".replace("-", "−")
 
 
-def apart(now: float, other: float) -> str:
-    """Return where the reward is from another one.
+def distance(reward: float, baseline: float) -> str:
+    """Return how far a reward is above or below a baseline.
 
-    >>> apart(0.3, 0.4), apart(0.4, 0.4)
+    >>> distance(0.3, 0.4), distance(0.4, 0.4)
     ('reward is 25 % below', 'reward is the same')
     """
-    change = _change(now, other)
+    change = _percent_change(reward, baseline)
     if change is None:
         return ""
     if abs(change) < 0.5:
@@ -86,32 +93,26 @@ def apart(now: float, other: float) -> str:
     return f"reward is {abs(change):.0f} % {'above' if change > 0 else 'below'}"
 
 
-def _change(now: float, before: float) -> float | None:
-    if math.isnan(now) or math.isnan(before) or before <= 0:
+def _percent_change(reward: float, baseline: float) -> float | None:
+    if math.isnan(reward) or math.isnan(baseline) or baseline <= 0:
         return None
-    return 100 * (now / before - 1)
+    return 100 * (reward / baseline - 1)
 
 
-def moment(milliseconds: int | None) -> str:
+def utc_time(milliseconds: int | None) -> str:
     """Return a time, in UTC.
 
-    >>> moment(1_700_000_000_000)
+    >>> utc_time(1_700_000_000_000)
     '14 Nov 2023, 22:13:20 UTC'
     """
     if milliseconds is None:
         return "never"
-    when = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    return f"{when.day} {when:%b %Y, %H:%M:%S} UTC"
+    time = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return f"{time.day} {time:%b %Y, %H:%M:%S} UTC"
 
 
-def state(number: int, name: str, since: int | None) -> str:
+def round_state(number: int, state: str, since: int | None) -> str:
     """Return the state of a campaign's last round."""
-    said = {
-        "wanted": "the learner is planning, since",
-        "open": "open since",
-        "released": "released",
-        "abandoned": "abandoned",
-    }
-    if name not in said:
+    if state not in _STATES:
         return "No round yet"
-    return f"Round {count(number)}: {said[name]} {moment(since)}"
+    return f"Round {count(number)}: {_STATES[state]} {utc_time(since)}"

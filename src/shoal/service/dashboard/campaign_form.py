@@ -1,9 +1,9 @@
-"""The form of a new campaign: read as the HTTP interface reads it, refused field by field."""
+"""The form of a new campaign: read as the HTTP interface reads it, with an error for each field."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,9 @@ from shoal.service.campaign import NAME, Campaign
 
 SCHEDULE = ("open_every_hours", "close_after_hours", "close_when_all_reported")
 NUMBERS = ("arm_slots", "min_group_size", "seats", "colluders", "reward_steps", "horizon", "seed")
-MORE = ("arm_slots", "epsilon", "colluders", "reward_steps", "seed", "options", *SCHEDULE)
+ADVANCED = ("arm_slots", "epsilon", "colluders", "reward_steps", "seed", "options", *SCHEDULE)
 """Fields that most campaigns leave as they are."""
-CHOICES = sorted(
+POLICY_CHOICES = sorted(
     (name for name, entry in POLICIES.items() if entry.anonymous and not entry.hindsight),
     key=lambda name: (name != "shoal", name),
 )
@@ -28,11 +28,11 @@ DEFAULTS: dict[str, str] = {
     "seed": "0", "open_every_hours": "", "close_after_hours": "", "close_when_all_reported": "",
 }  # fmt: skip
 
-QUICK = 10_000  # seats that a policy is tried with while one types
+QUICK_SEATS = 10_000  # that a policy is tried with while one types
 
-Errors = dict[str, str]  # by field; "" for the whole
+Errors = dict[str, str]  # by field; "" for the whole form
 
-_TOGETHER = {
+_CROSS_FIELD_RULES = {
     "arms must have different names": ("arms", "must be different"),
     "arm_slots must be at least the number of arms": (
         "arm_slots", "must be at least as many as there are arms",
@@ -44,54 +44,53 @@ _TOGETHER = {
         "close_after_hours", "must be at most the time from one opening to the next",
     ),
 }  # fmt: skip
-"""Rules over several fields, as the campaign has them: the field to mark, and the words."""
+"""Rules over several fields, as the campaign states them: the field to mark, and its error."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A form as it was filled in, the campaign that it means, and what is wrong with it."""
+    """A form as it was filled in, the campaign that it describes, and its errors."""
 
-    given: dict[str, str]
+    values: dict[str, str]
     campaign: Campaign | None
     errors: Errors
 
 
-def read(form: Callable[[str], str], *, floor: int, taken: Callable[[str], bool]) -> Draft:
-    """Read a form; ``floor`` is the least C, ``taken`` tells whether a name is in use."""
-    given = {field: form(field) for field in DEFAULTS}
+def read(values: dict[str, str], *, floor: int, names: Collection[str]) -> Draft:
+    """Read a form; ``floor`` is the least C, ``names`` are those of other campaigns."""
     errors: Errors = {}
-    if not re.fullmatch(NAME, given["name"]):
+    if not re.fullmatch(NAME, values["name"]):
         errors["name"] = (
             "must be 1 to 64 letters, digits, dots, hyphens or underscores, the first one a "
             "letter or digit"
         )
-    elif taken(given["name"]):
+    elif values["name"] in names:
         errors["name"] = "is the name of another campaign"
     campaign = None
     try:
-        campaign = Campaign.model_validate(definition(given))
+        campaign = Campaign.model_validate(definition(values))
     except ValidationError as error:
         for item in error.errors():
             rule = _rule(item)
-            field, words = _TOGETHER.get(rule, (_field(item["loc"]), rule))
-            errors.setdefault(field, words)
-    least = _number(given["min_group_size"])
-    if isinstance(least, int) and least < floor:
+            field, text = _CROSS_FIELD_RULES.get(rule, (_field(item["loc"]), rule))
+            errors.setdefault(field, text)
+    min_group_size = _number(values["min_group_size"])
+    if isinstance(min_group_size, int) and min_group_size < floor:
         errors["min_group_size"] = f"must be at least {floor}, the floor in the settings"
-    return Draft(given, campaign, errors)
+    return Draft(values, campaign, errors)
 
 
-def try_policy(draft: Draft, *, quick: bool = False) -> Errors:
-    """Return what policy and noise need beyond a campaign that is right by itself.
+def check_policy(draft: Draft, *, quick: bool = False) -> Errors:
+    """Return the draft's errors or, if it has none, those of its policy and noise.
 
-    If ``quick``, the policy is tried with fewer seats: sizes that it refuses come out when the form
-    is sent.
+    If ``quick``, the policy is tried with fewer seats: a size that it refuses is an error only when
+    the form is sent.
     """
     campaign = draft.campaign
     if draft.errors or campaign is None:
         return draft.errors
     if quick:
-        seats = min(campaign.seats, max(QUICK, campaign.least))
+        seats = min(campaign.seats, max(QUICK_SEATS, campaign.least))
         campaign = campaign.model_copy(update={"seats": seats})
     try:
         if campaign.noise:
@@ -101,27 +100,27 @@ def try_policy(draft: Draft, *, quick: bool = False) -> Errors:
     try:
         campaign.make_policy()
     except ShoalError as error:
-        return _refused(campaign, str(error))
+        return _policy_errors(campaign, str(error))
     return {}
 
 
-def definition(given: Mapping[str, str]) -> dict[str, Any]:
-    """Return the campaign as JSON would have it; what can't be read stays text, to be refused."""
-    made: dict[str, Any] = {
-        "arms": [line.strip() for line in given["arms"].splitlines() if line.strip()],
-        "policy": given["policy"],
+def definition(values: Mapping[str, str]) -> dict[str, Any]:
+    """Return the campaign as JSON would state it; what is no number stays text, to be refused."""
+    fields: dict[str, Any] = {
+        "arms": [line.strip() for line in values["arms"].splitlines() if line.strip()],
+        "policy": values["policy"],
         "options": {},
     }
-    made |= {field: _number(given[field]) for field in NUMBERS if given[field]}
-    for line in filter(None, map(str.strip, given["options"].splitlines())):
+    fields |= {name: _number(values[name]) for name in NUMBERS if values[name]}
+    for line in filter(None, map(str.strip, values["options"].splitlines())):
         option, _, value = line.partition("=")
-        made["options"][option.strip()] = _number(value.strip())
-    if given["epsilon"]:
-        made["noise"] = {"epsilon": _number(given["epsilon"])}
-    if any(given[field] for field in SCHEDULE):
-        made["schedule"] = {field: _number(given[field]) for field in SCHEDULE[:2] if given[field]}
-        made["schedule"]["close_when_all_reported"] = bool(given[SCHEDULE[2]])
-    return made
+        fields["options"][option.strip()] = _number(value.strip())
+    if values["epsilon"]:
+        fields["noise"] = {"epsilon": _number(values["epsilon"])}
+    if any(values[name] for name in SCHEDULE):
+        fields["schedule"] = {name: _number(values[name]) for name in SCHEDULE[:2] if values[name]}
+        fields["schedule"]["close_when_all_reported"] = bool(values[SCHEDULE[2]])
+    return fields
 
 
 def _number(value: str) -> bool | int | float | str:
@@ -135,19 +134,19 @@ def _number(value: str) -> bool | int | float | str:
     return value
 
 
-def _field(place: tuple[int | str, ...]) -> str:
-    named = [str(part) for part in place if str(part) in DEFAULTS]
-    return named[-1] if named else ""
+def _field(location: tuple[int | str, ...]) -> str:
+    fields = [str(part) for part in location if str(part) in DEFAULTS]
+    return fields[-1] if fields else ""
 
 
-def _refused(campaign: Campaign, said: str) -> Errors:
-    """Return what a policy refuses, at the field that is behind it."""
-    word = said.split()[0]
-    if campaign.horizon is None and "needs a horizon" in said:
+def _policy_errors(campaign: Campaign, message: str) -> Errors:
+    """Return what a policy refuses, at the field that is the cause."""
+    name = message.split()[0]
+    if campaign.horizon is None and "needs a horizon" in message:
         return {"policy": "needs to know how many rounds will be played"}
-    if word in ("option", "options", *campaign.options):
-        return {"options": said}
-    return {word: said.removeprefix(f"{word} ")} if word in DEFAULTS else {"policy": said}
+    if name in ("option", "options", *campaign.options):
+        return {"options": message}
+    return {name: message.removeprefix(f"{name} ")} if name in DEFAULTS else {"policy": message}
 
 
 def _rule(item: Any) -> str:

@@ -1,0 +1,110 @@
+"""What an operator does in a campaign: rounds, users, checks; each a plain form.
+
+What can't be undone needs a confirmation: the first answer to such a form is a page that says what
+will happen, and its form carries ``sure``.
+"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, UploadFile
+
+from shoal.errors import InvalidInputError
+from shoal.service.dashboard import checks
+from shoal.service.dashboard.auth import OperatorForm, OperatorPage, field
+from shoal.service.dashboard.rendering import PageRequest, PageRoute, redirect
+from shoal.service.dashboard.user_file import read_users
+from shoal.service.problems import ROUND_ORDER, ProblemError
+from shoal.service.web.access import Name
+
+router = APIRouter(prefix="/campaigns/{name}", route_class=PageRoute, include_in_schema=False)
+
+MAX_USERS = 200_000  # in one file
+
+
+@router.post("/open")
+def open_round(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
+    """Ask the learner for the next round."""
+    directory = page.aggregator.directory
+    number, least = _round_number(form), directory.campaign(name).least
+    n_users = sum(directory.roster(name).active)
+    if n_users < least and not field(form, "sure"):
+        return page.confirm(
+            title=f"Open round {number} of {name} with {n_users:,} users?",
+            warning=f"Nothing can be released of a round with fewer than C = {least} users. Enrol "
+            "more users first.",
+            button="Open it anyway", back=f"/campaigns/{name}/users", number=str(number),
+        )  # fmt: skip
+    page.aggregator.rounds.want(name, number)
+    return redirect(f"/campaigns/{name}?done=opened")
+
+
+@router.post("/close")
+def close_round(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
+    """Close and release a round."""
+    number, address = _round_number(form), f"/campaigns/{name}"
+    if not field(form, "sure"):
+        return page.confirm(
+            title=f"Close round {number} of {name}?",
+            warning="Its totals are released at once. Later reports are refused, and groups that "
+            "are still short of reporters are merged or withheld.",
+            button="Close and release", back=address, number=str(number),
+        )  # fmt: skip
+    page.aggregator.releases.close_round(name, number)
+    return redirect(f"{address}?done=closed")
+
+
+@router.post("/check")
+def check_now(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
+    """Check every rule now."""
+    checks.run(page.aggregator, name)
+    return redirect(f"/campaigns/{name}/anonymity?done=checked")
+
+
+@router.get("/users")
+def show_users(name: Name, page: OperatorPage) -> Response:
+    """Show the form for new users."""
+    return _users(name, page)
+
+
+@router.post("/users")
+async def enrol_users(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
+    """Enrol everyone in a file, or nobody."""
+    file = form.get("file")
+    data = await file.read() if isinstance(file, UploadFile) else b""
+    if not field(form, "sure"):
+        return await run_in_threadpool(_users, name, page, error="Tick the box below the file.")
+    return await run_in_threadpool(_enrol, name, data, page)
+
+
+def _enrol(name: str, data: bytes, page: PageRequest) -> Response:
+    try:
+        users = read_users(data)
+        if len(users) > MAX_USERS:
+            raise InvalidInputError(
+                f"the file must have at most {MAX_USERS:,} users; got {len(users):,}."
+            )
+        joined = page.aggregator.directory.enrol(name, users)
+    except (InvalidInputError, ProblemError) as error:
+        reason = error.kind.title if isinstance(error, ProblemError) else str(error)
+        return _users(name, page, error=f"Nobody was enrolled: {reason}")
+    present = len(users) - joined
+    done = f"{joined:,} users were enrolled; {present:,} of the file were enrolled before."
+    return _users(name, page, done=done)
+
+
+def _users(name: str, page: PageRequest, *, error: str = "", done: str = "") -> Response:
+    directory = page.aggregator.directory
+    roster = directory.roster(name)
+    return page.render(
+        "users.html", error=error, done=done, name=name, campaign=directory.campaign(name),
+        active=sum(roster.active), taken=len(roster.users),
+    )  # fmt: skip
+
+
+def _round_number(form: FormData) -> int:
+    number = field(form, "number")
+    if not number.isdecimal():
+        raise ProblemError(ROUND_ORDER)
+    return int(number)

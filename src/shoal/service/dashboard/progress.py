@@ -1,0 +1,237 @@
+"""A campaign's progress: what its page shows, and the route that keeps the page up to date.
+
+The same view is the page's first content and, from the point where it last changed, the answer of
+the route, which may also be read for other charts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Annotated
+
+import numpy as np
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from shoal.arrays import FloatArray
+from shoal.service.aggregator import Aggregator
+from shoal.service.campaign import Campaign, Frozen
+from shoal.service.dashboard import formatting
+from shoal.service.dashboard.auth import require_reader
+from shoal.service.dashboard.captions import OTHERS, page_texts
+from shoal.service.dashboard.rendering import compressed
+from shoal.service.dashboard.series import Series, read_released
+from shoal.service.web.access import Name, Service
+
+router = APIRouter(prefix="/v1/campaigns/{name}", tags=["campaigns"])
+
+MAX_ARMS = 10  # that a chart can tell apart
+TABLE_ROWS = 12
+
+After = Annotated[int, Query(ge=0, le=2**31 - 1, description="The last round that is known.")]
+Width = Annotated[int, Query(ge=0, le=2**31 - 1, description="Rounds to a point in what is known.")]
+Column = list[float | None]
+
+
+class RoundNow(Frozen):
+    """The last round; nothing about who has reported."""
+
+    number: int
+    state: str
+    since: int | None
+
+
+class Points(Frozen):
+    """Columns of one value per point; null where there is none."""
+
+    round: list[int]
+    reward: Column
+    best: Column
+    crowd: Column
+    group: Column
+    total: Column
+    whole: Column
+    merged: Column
+    withheld: Column
+    homogeneous: Column
+    shares: list[Column]
+
+
+class ArmEstimates(Frozen):
+    """Each arm's mean reward over all users and the ends of its 95 % interval."""
+
+    by_learner: bool
+    arm: list[str]
+    mean: Column
+    low: Column
+    high: Column
+
+
+class View(Frozen):
+    """A campaign from ``start`` on: points before it are as they were.
+
+    Where ``heard`` is false, there may be more than is shown: the learner has yet to tell how far
+    it is. ``first`` is the reward of the first rounds, ``least`` is C.
+    """
+
+    campaign: str
+    now: RoundNow
+    heard: bool
+    first: float | None
+    least: int
+    shown: int
+    width: int
+    start: int
+    arms: list[str]
+    points: Points
+    estimates: ArmEstimates
+    words: dict[str, str]
+    tables: dict[str, list[list[str]]]
+
+
+@router.get("/progress", dependencies=[Depends(require_reader)], response_model=View)
+def read_progress(
+    name: Name, request: Request, aggregator: Service, after: After = 0, width: Width = 0
+) -> Response:
+    """Read a campaign's curves: all of them, or what has changed since round ``after``."""
+    body = campaign_view(aggregator, name, after=after, width=width).model_dump_json().encode()
+    return compressed(request, body, "application/json")
+
+
+def campaign_view(aggregator: Aggregator, name: str, *, after: int = 0, width: int = 0) -> View:
+    """Return what has changed since round ``after`` was shown, in steps of ``width`` rounds."""
+    campaign, now = aggregator.directory.campaign(name), _round_now(aggregator, name)
+    complete, series = read_released(aggregator, name)
+    start = int(np.searchsorted(series.ends, after)) if width == series.width else 0
+    if after > series.last:  # what was shown is not known any more
+        start = 0
+    charted, members = _charted_arms(series, campaign.arms)
+    estimates = _estimates(series, campaign.arms, charted)
+    points = _points(series, campaign, members)
+    texts = page_texts(series, campaign, charted, complete=complete) | {
+        "state": formatting.round_state(now.number, now.state, now.since),
+        "users": formatting.count(sum(aggregator.directory.roster(name).active)),
+    }
+    first = _rounded(series.first_reward, 4)
+    return View(
+        campaign=name,
+        now=now,
+        heard=complete,
+        first=first,
+        least=campaign.least,
+        shown=series.last,
+        width=series.width,
+        start=start,
+        arms=charted,
+        points=_points_from(points, start),
+        estimates=estimates,
+        words=texts,
+        tables=_tables(points, estimates, first, campaign.least),
+    )
+
+
+def _round_now(aggregator: Aggregator, name: str) -> RoundNow:
+    last = aggregator.rounds.latest(name)
+    if last is None:
+        return RoundNow(number=0, state="new", since=None)
+    since = last.closed_at or last.opened_at or last.wanted_at
+    return RoundNow(number=last.number, state=last.state, since=since)
+
+
+def _charted_arms(series: Series, arms: list[str]) -> tuple[list[str], list[list[int]]]:
+    """Return the names in the charts and the arms behind each: the most played, and the rest."""
+    if len(arms) <= MAX_ARMS:
+        return arms, [[arm] for arm in range(len(arms))]
+    recent_users = series.sums["users"][-max(1, len(series.starts) // 4) :].sum(axis=0)
+    most = sorted(np.argsort(-recent_users, kind="stable")[: MAX_ARMS - 1].tolist())
+    rest = [arm for arm in range(len(arms)) if arm not in most]
+    return [*(arms[arm] for arm in most), OTHERS], [*([arm] for arm in most), rest]
+
+
+def _points(series: Series, campaign: Campaign, members: list[list[int]]) -> Points:
+    n_points = len(series.starts)
+    n_rounds = series.ends - series.starts + 1
+    users = series.sums["users"]
+    n_users = np.maximum(users.sum(axis=1), 1)
+
+    def per_round(column: str) -> FloatArray:
+        return np.asarray(series.sums[column].sum(axis=1) / n_rounds)
+
+    def smallest(column: str) -> Column:
+        values = np.c_[series.minima[column], np.full(n_points, np.inf)]
+        return column_of(np.nanmin(values, axis=1))
+
+    def column_of(values: FloatArray, digits: int = 4) -> Column:
+        return [_rounded(value, digits) for value in values]
+
+    exact = campaign.noise is None
+    return Points(
+        round=series.ends.tolist(),
+        reward=column_of(series.reward),
+        best=column_of(series.best),
+        crowd=smallest("users"),
+        group=smallest("smallest_group"),
+        total=smallest("smallest_total"),
+        whole=column_of(per_round("totals") - per_round("merged"), 2),
+        merged=column_of(per_round("merged"), 2),
+        withheld=column_of(per_round("withheld"), 2),
+        homogeneous=column_of(per_round("homogeneous"), 2) if exact else [None] * n_points,
+        shares=[column_of(users[:, arms].sum(axis=1) / n_users, 3) for arms in members],
+    )
+
+
+def _points_from(points: Points, start: int) -> Points:
+    columns = points.model_dump()
+    shares = [column[start:] for column in columns.pop("shares")]
+    return Points(**{name: column[start:] for name, column in columns.items()}, shares=shares)
+
+
+def _estimates(series: Series, arms: list[str], charted: list[str]) -> ArmEstimates:
+    means, half_widths = series.estimates.means, series.estimates.half_widths
+    listed = [arm for arm, name in enumerate(arms) if name in charted]
+
+    def column(values: FloatArray) -> Column:  # with noise, a mean may be outside of [0, 1]
+        return [_rounded(np.clip(values[arm], 0, 1), 4) for arm in listed]
+
+    return ArmEstimates(
+        by_learner=series.estimates.by_learner,
+        arm=[arms[arm] for arm in listed],
+        mean=column(means),
+        low=column(means - half_widths),
+        high=column(means + half_widths),
+    )
+
+
+def _tables(
+    points: Points, estimates: ArmEstimates, first: float | None, least: int
+) -> dict[str, list[list[str]]]:
+    """Return the rows of each chart's table: a few rounds, evenly spread, the last one included."""
+    n_points = len(points.round)
+    firsts: Column = [first] * n_points
+    leasts: Column = [least] * n_points
+    listed = sorted({round(i) for i in np.linspace(0, n_points - 1, TABLE_ROWS)})
+
+    def rows(columns: Iterable[Column], text: formatting.Formatter) -> list[list[str]]:
+        shown = list(columns)
+        return [
+            [formatting.count(points.round[i]), *(text(column[i]) for column in shown)]
+            for i in (listed if n_points else ())
+        ]
+
+    intervals = zip(estimates.arm, estimates.mean, estimates.low, estimates.high, strict=True)
+    ranked = sorted(intervals, key=lambda row: -(row[1] or 0.0))
+    return {
+        "reward": rows((points.reward, points.best, firsts), formatting.reward),
+        "shares": rows(points.shares, formatting.percent),
+        "sizes": rows(
+            (points.crowd, points.group, points.total, leasts), formatting.optional_count
+        ),
+        "groups": rows(
+            (points.whole, points.merged, points.withheld, points.homogeneous), formatting.decimal
+        ),
+        "estimates": [[arm, *map(formatting.reward, values)] for arm, *values in ranked],
+    }
+
+
+def _rounded(value: float, digits: int) -> float | None:
+    return round(float(value), digits) if math.isfinite(value) else None
