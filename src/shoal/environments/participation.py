@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.arrays import FloatArray, IntArray
+from shoal.arrays import BoolArray, FloatArray, IntArray
 from shoal.errors import InvalidInputError
 from shoal.kernels import kernel
 from shoal.model import Plan
@@ -43,17 +43,15 @@ def draw_reports(plan: Plan, chances: FloatArray, *, rng: np.random.Generator) -
     """Draw who reports in each round of a plan, with the probabilities ``chances``, (n_users,)."""
     released, reported = _zeros(plan)
     n_users = len(chances)
-    uniforms = np.empty((min(plan.repeats, max(1, DRAWS_AT_ONCE // n_users)), n_users))
-    left, smallest, withheld = plan.repeats, n_users + 1, 0
-    while left:
-        rounds = uniforms[: min(left, len(uniforms))]
-        rng.random(out=rounds)
+    n_rounds = max(1, DRAWS_AT_ONCE // n_users)
+    smallest, withheld = n_users + 1, 0
+    for start in range(0, plan.repeats, n_rounds):
+        reports = rng.random((min(n_rounds, plan.repeats - start), n_users)) < chances
         fewest, n_withheld = _count_reports(
-            rounds, chances, plan.groups, plan.problem.min_group_size, released, reported
+            reports, plan.groups, plan.problem.min_group_size, released, reported
         )
         smallest = min(smallest, fewest)
         withheld += n_withheld
-        left -= len(rounds)
     return Reports(plan, released, reported, smallest if smallest <= n_users else 0, withheld)
 
 
@@ -90,15 +88,14 @@ def _count_all(groups: IntArray, repeats: int, released: IntArray, reported: Int
 
 @kernel()
 def _count_reports(
-    uniforms: FloatArray,  # (n_rounds, n_users)
-    chances: FloatArray,
+    reports: BoolArray,  # (n_rounds, n_users)
     groups: IntArray,
     min_group_size: int,
     released: IntArray,
     reported: IntArray,
 ) -> tuple[int, int]:
-    """Count rounds; return the fewest reporters of a release, and the totals withheld."""
-    n_rounds, n_users = uniforms.shape
+    """Count who is in releases; return the fewest reporters of one, and the totals withheld."""
+    n_rounds, n_users = reports.shape
     reporters = np.empty(len(released), np.int32)
     has_users = np.zeros(len(released), np.bool_)
     for user in range(n_users):
@@ -109,7 +106,7 @@ def _count_reports(
         reporters[:] = 0
         for user in range(n_users):
             if groups[user] >= 0:
-                reporters[groups[user]] += uniforms[t, user] < chances[user]
+                reporters[groups[user]] += reports[t, user]
         for group in range(len(reporters)):
             if reporters[group] >= min_group_size:
                 released[group] += 1
@@ -118,5 +115,5 @@ def _count_reports(
                 withheld += has_users[group]
         for user in range(n_users):
             if groups[user] >= 0 and reporters[groups[user]] >= min_group_size:
-                reported[user] += uniforms[t, user] < chances[user]
+                reported[user] += reports[t, user]
     return smallest, withheld

@@ -74,24 +74,10 @@ def _count_reporters(
 
 @kernel()
 def _take(crowd: LongArray, size: int, n_left: LongArray, places: LongArray) -> int:
+    """Remove and return the first group left of this size."""
     n_left[size] -= 1
     places[size] += 1
     return int(crowd[places[size] - 1])
-
-
-@kernel()
-def _join_smallest(
-    crowd: LongArray, part: int, short: int, reporters: LongArray, into: LongArray, sums: LongArray
-) -> None:
-    """Add a group to the smallest total of its crowd, or withhold it where there is none."""
-    smallest = WITHHELD
-    for group in crowd:
-        leads = group != short and into[group] == group
-        if leads and (smallest < 0 or sums[group] < sums[smallest]):
-            smallest = group
-    into[part] = smallest
-    if smallest >= 0:
-        sums[smallest] += reporters[part]
 
 
 @kernel()
@@ -99,10 +85,18 @@ def _share_out(
     crowd: LongArray, short: int, reporters: LongArray, into: LongArray, sums: LongArray
 ) -> None:
     """Add each part of a total that stays short to the smallest total, or withhold it."""
-    for part in crowd:
-        if into[part] == short and part != short:
-            _join_smallest(crowd, part, short, reporters, into, sums)
-    _join_smallest(crowd, short, short, reporters, into, sums)
+    for is_leader in (False, True):  # the group that leads the short total comes last
+        for part in crowd:
+            if into[part] != short or (part == short) != is_leader:
+                continue
+            smallest = WITHHELD
+            for group in crowd:
+                leads = group != short and into[group] == group
+                if leads and (smallest < 0 or sums[group] < sums[smallest]):
+                    smallest = group
+            into[part] = smallest
+            if smallest >= 0:
+                sums[smallest] += reporters[part]
 
 
 @kernel()
