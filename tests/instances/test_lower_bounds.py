@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from shoal.errors import InvalidInputError, UnknownNameError
+from shoal.experiments import simulate
 from shoal.instances import FAMILIES, lower_bound
 
 
@@ -86,3 +87,14 @@ def test_what_the_family_does_not_allow_is_refused(
 def test_an_unknown_family_is_refused_with_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'no-clusters'"):
         lower_bound("no-cluster", rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("name", ["random", "best-arm", "shoal", "pooled-thompson"])
+def test_theorem_5_gives_linear_regret(name: str, rng: np.random.Generator) -> None:
+    means = lower_bound("too-few-users", rng=rng)
+    short, long = (
+        simulate(name, means, min_group_size=2, horizon=t, rewards="deterministic").regret
+        for t in (1_000, 10_000)
+    )
+    assert short == pytest.approx(1_000, rel=0.2)
+    assert long == pytest.approx(10_000, rel=0.1)

@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.model.merging import merge_short
+from shoal.model import Plan, Problem
+from shoal.model.merging import merge_plan, merge_played, merge_short
 
 groups = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 3)), max_size=25)
 
@@ -77,6 +78,22 @@ def test_short_groups_make_just_the_size_where_they_can() -> None:
 def test_what_is_left_over_goes_to_the_smallest_totals_one_by_one() -> None:
     into = merged([(4, 0), (5, 0), (4, 0), (1, 0), (1, 0)], 4)
     assert sorted([into[3], into[4]]) == [0, 2]
+
+
+def test_a_played_plan_is_merged_by_the_rule_inside_each_arm_and_shard() -> None:
+    problem = Problem(n_users=16, n_arms=2, min_group_size=2, n_shards=2)
+    arms = np.array([0, 0, 0, 0, 1, 1, 1, 1] * 2)
+    groups = np.where(np.arange(16) == 7, -1, np.arange(16) // 2)
+    groups[6] = -1
+    plan = Plan(arms, groups, problem=problem)
+    reports = np.array([1, 0, 1, 0, 0, 1, 1, 1, 1, 1, 0, 0, 1, 1, 0, 1], bool)
+    merged = merge_played(plan, reports)
+    # The first shard's arm 0 has two groups of one reporter each, its arm 1 one of one reporter.
+    assert merged.plan.groups.tolist() == [0, 0, 0, 0, 2, 2, -1, -1, 4, 4, 5, 5, 6, 6, 6, 6]
+    assert merged.reporters.tolist() == [2, 0, 0, 0, 2, 0, 3]
+    assert np.flatnonzero(merged.counted).tolist() == [0, 2, 8, 9, 12, 13, 15]
+    assert merged.withheld == 2
+    assert merge_plan(plan, np.arange(8)) is plan
 
 
 def partitions(items: list[int]) -> Iterator[list[list[int]]]:

@@ -110,20 +110,15 @@ class Environment(Stateful, ABC):
         if plan.n_groups == 0:
             return self._no_feedback
         if self._chances is None:
-            reports = all_report(plan)
+            released, reported = all_report(plan)
+            smallest = plan.smallest_group
         else:
             draw = draw_and_merge if plan.repeats == 1 else draw_reports
-            reports = draw(plan, self._chances, rng=self.rng)
-        plan, released, reported, smallest, withheld = reports
-        self.withheld += withheld
+            plan, released, reported, smallest, withheld = draw(plan, self._chances, rng=self.rng)
+            self.withheld += withheld
         if smallest and not 0 < self.smallest_group <= smallest:
             self.smallest_group = smallest
         return Feedback(self._totals(plan, reported), released, reported, plan)
-
-    def _means_of(self, plan: Plan) -> FloatArray:
-        """Return each user's mean on the arm of the plan, (n_users,)."""
-        means: FloatArray = self.means[np.arange(len(plan.arms)), plan.arms]
-        return means
 
     @abstractmethod
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:

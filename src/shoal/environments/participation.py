@@ -8,35 +8,23 @@ merged in one of them: there, a short group is withheld in that round.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from shoal.arrays import BoolArray, FloatArray, IntArray
+from shoal.arrays import FloatArray, IntArray
 from shoal.errors import InvalidInputError
 from shoal.kernels import kernel
 from shoal.model import Plan
-from shoal.model.merging import merge_played
+from shoal.model.merging import Reports, merge_played
 
 DRAWS_AT_ONCE = 2**15
 """Reports drawn in one call: few calls where users are few, little memory where they are many."""
 
 
-class Reports(NamedTuple):
-    """Who is part of the totals of a plan."""
-
-    plan: Plan  # as it was played, or with its short groups merged
-    released: IntArray  # (n_groups,) rounds in which each group's total is released
-    reported: IntArray  # (n_users,) rounds in which each user is part of a released total
-    smallest: int  # least reporters behind a released total, 0 if there is none
-    withheld: int  # totals that are not released
-
-
-def all_report(plan: Plan) -> Reports:
-    """Return the reports where every user reports in every round."""
+def all_report(plan: Plan) -> tuple[IntArray, IntArray]:
+    """Return the rounds of each group, (n_groups,), and user, (n_users,), where all report."""
     released, reported = _zeros(plan)
     _count_all(plan.groups, plan.repeats, released, reported)
-    return Reports(plan, released, reported, plan.smallest_group, 0)
+    return released, reported
 
 
 def draw_reports(plan: Plan, chances: FloatArray, *, rng: np.random.Generator) -> Reports:
@@ -46,9 +34,9 @@ def draw_reports(plan: Plan, chances: FloatArray, *, rng: np.random.Generator) -
     n_rounds = max(1, DRAWS_AT_ONCE // n_users)
     smallest, withheld = n_users + 1, 0
     for start in range(0, plan.repeats, n_rounds):
-        reports = rng.random((min(n_rounds, plan.repeats - start), n_users)) < chances
+        uniforms = rng.random((min(n_rounds, plan.repeats - start), n_users))
         fewest, n_withheld = _count_reports(
-            reports, plan.groups, plan.problem.min_group_size, released, reported
+            uniforms, chances, plan.groups, plan.problem.min_group_size, released, reported
         )
         smallest = min(smallest, fewest)
         withheld += n_withheld
@@ -57,16 +45,7 @@ def draw_reports(plan: Plan, chances: FloatArray, *, rng: np.random.Generator) -
 
 def draw_and_merge(plan: Plan, chances: FloatArray, *, rng: np.random.Generator) -> Reports:
     """Draw who reports in a plan of one round, and merge the groups that are short of reporters."""
-    merged = merge_played(plan, rng.random(len(chances)) < chances)
-    released = merged.reporters > 0
-    smallest = int(merged.reporters[released].min()) if released.any() else 0
-    return Reports(
-        merged.plan,
-        released.astype(np.int32),
-        merged.counted.astype(np.int32),
-        smallest,
-        merged.withheld,
-    )
+    return merge_played(plan, rng.random(len(chances)) < chances)
 
 
 def _zeros(plan: Plan) -> tuple[IntArray, IntArray]:
@@ -88,14 +67,11 @@ def _count_all(groups: IntArray, repeats: int, released: IntArray, reported: Int
 
 @kernel()
 def _count_reports(
-    reports: BoolArray,  # (n_rounds, n_users)
-    groups: IntArray,
-    min_group_size: int,
-    released: IntArray,
-    reported: IntArray,
-) -> tuple[int, int]:
+    uniforms: FloatArray, chances: FloatArray, groups: IntArray, min_group_size: int,
+    released: IntArray, reported: IntArray,
+) -> tuple[int, int]:  # fmt: skip
     """Count who is in releases; return the fewest reporters of one, and the totals withheld."""
-    n_rounds, n_users = reports.shape
+    n_rounds, n_users = uniforms.shape
     reporters = np.empty(len(released), np.int32)
     has_users = np.zeros(len(released), np.bool_)
     for user in range(n_users):
@@ -106,7 +82,7 @@ def _count_reports(
         reporters[:] = 0
         for user in range(n_users):
             if groups[user] >= 0:
-                reporters[groups[user]] += reports[t, user]
+                reporters[groups[user]] += uniforms[t, user] < chances[user]
         for group in range(len(reporters)):
             if reporters[group] >= min_group_size:
                 released[group] += 1
@@ -115,5 +91,5 @@ def _count_reports(
                 withheld += has_users[group]
         for user in range(n_users):
             if groups[user] >= 0 and reporters[groups[user]] >= min_group_size:
-                reported[user] += reports[t, user]
+                reported[user] += uniforms[t, user] < chances[user]
     return smallest, withheld

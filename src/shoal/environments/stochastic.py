@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.arrays import FloatArray, IntArray
+from shoal.arrays import FloatArray, IntArray, LongArray
 from shoal.environments.base import Environment
 from shoal.kernels import kernel
 from shoal.model import Plan
@@ -36,6 +36,10 @@ class Bernoulli(Environment):
     def _uniforms(self) -> FloatArray:
         return np.empty(self.problem.n_users)
 
+    @cached_property
+    def _users(self) -> LongArray:
+        return np.arange(self.problem.n_users)
+
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
         totals = np.zeros(plan.n_groups)
         if plan.repeats == 1:
@@ -43,7 +47,8 @@ class Bernoulli(Environment):
             self.rng.random(out=self._uniforms)
             _add_successes(self._uniforms, self.means, plan.arms, plan.groups, reported, totals)
         else:
-            _add_by_group(self.rng.binomial(reported, self._means_of(plan)), plan.groups, totals)
+            successes = self.rng.binomial(reported, self.means[self._users, plan.arms])
+            _add_by_group(successes, plan.groups, totals)
         return totals
 
 
@@ -55,7 +60,7 @@ class Gaussian(Environment):
 
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
         totals, variances = np.zeros(plan.n_groups), np.zeros(plan.n_groups)
-        _add_by_group(reported * self._means_of(plan), plan.groups, totals)
+        _add_means(self.means, plan.arms, plan.groups, reported, totals)
         _add_by_group(reported, plan.groups, variances)
         totals += np.sqrt(variances) * self.rng.standard_normal(plan.n_groups)
         return totals
@@ -72,7 +77,7 @@ class Bounded(Environment):
 
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
         totals = np.zeros(plan.n_groups)
-        _add_betas(self.rng, self._means_of(plan), plan.groups, reported, totals)
+        _add_betas(self.rng, self.means, plan.arms, plan.groups, reported, totals)
         return totals
 
 
@@ -83,45 +88,47 @@ class Deterministic(Environment):
 
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
         totals = np.zeros(plan.n_groups)
-        _add_by_group(reported * self._means_of(plan), plan.groups, totals)
+        _add_means(self.means, plan.arms, plan.groups, reported, totals)
         return totals
 
 
 @kernel()
 def _add_successes(
-    uniforms: FloatArray,
-    means: FloatArray,  # (n_users, n_arms)
-    arms: IntArray,
-    groups: IntArray,
-    reported: IntArray,
+    uniforms: FloatArray, means: FloatArray, arms: IntArray, groups: IntArray, reported: IntArray,
     totals: FloatArray,
-) -> None:
+) -> None:  # fmt: skip
     for user in range(len(arms)):
         if reported[user]:
             totals[groups[user]] += uniforms[user] < means[user, arms[user]]
 
 
 @kernel()
-def _add_betas(
-    rng: np.random.Generator,
-    means: FloatArray,  # (n_users,)
-    groups: IntArray,
-    reported: IntArray,
-    totals: FloatArray,
+def _add_means(
+    means: FloatArray, arms: IntArray, groups: IntArray, reported: IntArray, totals: FloatArray
 ) -> None:
-    for user in np.flatnonzero(reported):
-        a, b = 2.0 * means[user], 2.0 * (1.0 - means[user])
-        if a == 0.0 or b == 0.0:
-            totals[groups[user]] += reported[user] * means[user]
-        else:
-            for _ in range(reported[user]):
-                totals[groups[user]] += rng.beta(a, b)
+    for user in range(len(arms)):
+        if reported[user]:
+            totals[groups[user]] += reported[user] * means[user, arms[user]]
 
 
 @kernel()
-def _add_by_group(
-    amounts: NDArray[np.integer | np.floating], groups: IntArray, totals: FloatArray
-) -> None:
+def _add_betas(
+    rng: np.random.Generator, means: FloatArray, arms: IntArray, groups: IntArray,
+    reported: IntArray, totals: FloatArray,
+) -> None:  # fmt: skip
+    for user in range(len(arms)):
+        if reported[user]:
+            mean = means[user, arms[user]]
+            a, b = 2.0 * mean, 2.0 * (1.0 - mean)
+            if a == 0.0 or b == 0.0:
+                totals[groups[user]] += reported[user] * mean
+            else:
+                for _ in range(reported[user]):
+                    totals[groups[user]] += rng.beta(a, b)
+
+
+@kernel()
+def _add_by_group(amounts: NDArray[np.integer], groups: IntArray, totals: FloatArray) -> None:
     for user in range(len(groups)):
         if groups[user] >= 0:
             totals[groups[user]] += amounts[user]

@@ -19,28 +19,27 @@ from shoal.model.plan import Plan
 WITHHELD = -1
 
 
-class MergedPlan(NamedTuple):
-    """A plan of one round after its short groups were merged."""
+class Reports(NamedTuple):
+    """Who is part of the totals of a played plan."""
 
-    plan: Plan  # with the groups that are released or withheld
-    reporters: LongArray  # (n_groups,) behind each released total, 0 where nothing is released
-    counted: BoolArray  # (n_users,) whether a user is part of a released total
-    withheld: int  # groups of the plan whose total is never released
+    plan: Plan  # as it was played, or with its short groups merged
+    released: IntArray  # (n_groups,) rounds in which each group's total is released
+    reported: IntArray  # (n_users,) rounds in which each user is part of a released total
+    smallest: int  # least reporters behind a released total, 0 if there is none
+    withheld: int  # totals that are never released
 
 
-def merge_played(plan: Plan, reports: BoolArray) -> MergedPlan:
+def merge_played(plan: Plan, reports: BoolArray) -> Reports:
     """Merge the short groups of a plan of one round, where these users report, (n_users,)."""
     problem = plan.problem
     reporters, crowds = _count_reporters(
         plan.arms, plan.groups, plan.n_groups, reports, problem.n_arms, problem.shard_size
     )
     into = merge_short(reporters, crowds, problem.min_group_size)
-    released = into >= 0
     merged = merge_plan(plan, into)
-    behind_total = np.zeros(merged.n_groups, np.int64)
-    np.add.at(behind_total, into[released], reporters[released])
-    counted = reports & np.append(released, False)[plan.groups]
-    return MergedPlan(merged, behind_total, counted, int((crowds[~released] >= 0).sum()))
+    return Reports(
+        merged, *_count_released(plan.groups, reports, reporters, crowds, into, merged.n_groups)
+    )
 
 
 def merge_plan(plan: Plan, into: WholeArray) -> Plan:
@@ -70,6 +69,33 @@ def _count_reporters(
             reporters[group] += reports[user]
             crowds[group] = user // shard_size * n_arms + arms[user]
     return reporters, crowds
+
+
+@kernel()
+def _count_released(
+    groups: IntArray, reports: BoolArray, reporters: LongArray, crowds: LongArray, into: LongArray,
+    n_groups: int,
+) -> tuple[IntArray, IntArray, int, int]:  # fmt: skip
+    """Return the releases, the reports, the smallest and the number withheld, as ``Reports``."""
+    sums = np.zeros(n_groups, np.int64)
+    withheld = 0
+    for group in range(len(into)):
+        if into[group] >= 0:
+            sums[into[group]] += reporters[group]
+        elif crowds[group] >= 0:
+            withheld += 1
+    released = np.zeros(n_groups, np.int32)
+    smallest = 0
+    for group in range(n_groups):
+        if sums[group] > 0:
+            released[group] = 1
+            if smallest == 0 or sums[group] < smallest:
+                smallest = sums[group]
+    reported = np.zeros(len(groups), np.int32)
+    for user in range(len(groups)):
+        if groups[user] >= 0 and into[groups[user]] >= 0:
+            reported[user] = reports[user]
+    return released, reported, smallest, withheld
 
 
 @kernel()

@@ -46,8 +46,8 @@ def test_one_pass_takes_2c_plus_2_rounds_and_leaves_everyone_out_once() -> None:
     whole = plans[0].groups
     left_out = [np.flatnonzero((whole >= 0) & (plan.groups < 0)) for plan in plans[1:]]
     assert sorted(np.concatenate(left_out).tolist()) == list(range(9))
-    np.testing.assert_array_equal(samples.counts[:, 0], [5] * 9 + [0] * 2)
-    np.testing.assert_array_equal(samples.counts[:, 1], 0)
+    np.testing.assert_array_equal(samples.tally.counts[:, 0], [5] * 9 + [0] * 2)
+    np.testing.assert_array_equal(samples.tally.counts[:, 1], 0)
 
 
 def test_deterministic_rewards_are_recovered_exactly(rng: np.random.Generator) -> None:
@@ -57,9 +57,9 @@ def test_deterministic_rewards_are_recovered_exactly(rng: np.random.Generator) -
     samples, _ = _run(problem, means, arms, repeats=7, rewards="deterministic")
     informative = arms < 2
     users = np.flatnonzero(informative)
-    estimates = samples.sums[users, arms[users]] / samples.counts[users, arms[users]]
+    estimates = samples.tally.sums[users, arms[users]] / samples.tally.counts[users, arms[users]]
     np.testing.assert_allclose(estimates, means[users, arms[users]], atol=1e-12)
-    assert samples.counts[~informative].sum() == 0
+    assert samples.tally.counts[~informative].sum() == 0
 
 
 @pytest.mark.parametrize("n_users", [5, 7, 9, 23])
@@ -74,11 +74,11 @@ def test_samples_are_unbiased_with_the_variance_of_2g_minus_1_rewards(n_users: i
     for index in range(passes):
         samples = LeaveOneOut(problem)
         samples.load(0, arms[None], np.array([1]))
-        groups = samples._rota.groups.copy()
+        groups = samples.tally.rota.groups.copy()
         while not samples.idle:
             plan = Plan(*samples.choose(), problem=problem)
             samples.learn(plan, environment.play(plan).unmerged(plan))
-        draws[index] = samples.sums[:, 0]
+        draws[index] = samples.tally.sums[:, 0]
     noise = means[:, 0] * (1 - means[:, 0])
     for user in range(n_users):
         members = groups == groups[user]
@@ -97,10 +97,26 @@ def test_samples_stay_unbiased_when_only_some_report() -> None:
     estimates = []
     for seed in range(800):
         samples, _ = _run(problem, means, np.zeros(12, np.int32), 1, seed=seed, participation=0.8)
-        estimates.append(np.where(samples.counts[:, 0] > 0, samples.sums[:, 0], np.nan))
+        estimates.append(np.where(samples.tally.counts[:, 0] > 0, samples.tally.sums[:, 0], np.nan))
     table = np.array(estimates)
     n = np.isfinite(table).sum(axis=0)
     assert (n > 100).all()
     assert (n < 800).any()  # some groups were withheld
     error = np.nanmean(table, axis=0) - means[:, 0]
     assert (np.abs(error) < Z_ONE_IN_A_BILLION * np.nanstd(table, axis=0) / np.sqrt(n)).all()
+
+
+def test_a_state_of_version_0_1_with_the_tally_in_parts_is_restored() -> None:
+    problem = Problem(n_users=9, n_arms=2, min_group_size=2)
+    samples = LeaveOneOut(problem)
+    samples.load(0, np.array([[0, 0, 0, 0, 1, 1, 1, 1, 1]], np.int32), np.array([3]))
+    state = samples.state()
+    tally = state.pop("tally")
+    state |= {name: tally[name] for name in ("sums", "counts")} | {"_times": tally["rounds"]}
+    state |= {f"_{name}": tally[name] for name in ("phases", "whole", "part")}
+    state |= {f"_{name}": column for name, column in tally["rota"].items()}
+    other = LeaveOneOut(problem)
+    other.restore(state)
+    assert other.state()["tally"].keys() == tally.keys()
+    np.testing.assert_array_equal(samples.tally.rota.groups, other.tally.rota.groups)
+    np.testing.assert_array_equal(samples.choose()[1], other.choose()[1])

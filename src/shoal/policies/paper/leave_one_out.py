@@ -15,130 +15,132 @@ which stays unbiased as long as all are equally likely to report; a sample needs
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from shoal.arrays import BoolArray, CountArray, FloatArray, IntArray, LongArray
+from shoal.arrays import CountArray, FloatArray, IntArray, LongArray
 from shoal.grouping.leave_one_out import Rota, empty_rota, leave_out, split_crowds
 from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem, State
 from shoal.policies.paper.elicitor import Elicitor
 
 
+class Tally(NamedTuple):
+    """Who is left out when, and what the totals add up to; groups are those of the rota."""
+
+    rota: Rota
+    phases: LongArray  # (n_shards,) the place that is left out, 0 for none
+    rounds: LongArray  # (n_shards,) of each phase
+    whole: FloatArray  # (n_users, 3) total, reports and releases of each whole group
+    part: FloatArray  # (n_users, 3) the same of each group in the current phase
+    sums: FloatArray  # (n_users, n_arms) of the samples
+    counts: FloatArray  # (n_users, n_arms) of the samples
+
+
 class LeaveOneOut(Elicitor):
-    """Run assignments through the sub-algorithm and add up the samples.
+    """Run assignments through the sub-algorithm and add up the samples in ``tally``."""
 
-    Attributes
-    ----------
-    sums, counts : arrays of shape (n_users, n_arms)
-        Sum and number of the samples of each user on each arm.
-    """
-
-    changing = (
-        *Elicitor.changing, "sums", "counts", "_rota", "_phases", "_times", "_whole", "_part",
-    )  # fmt: skip
+    changing = (*Elicitor.changing, "tally")
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self.rounds_per_sample = 2 * problem.min_group_size + 2
         self.min_crowd = problem.min_group_size + 1
-        n_users, n_shards = problem.n_users, problem.n_shards
-        self.sums: FloatArray = np.zeros((n_users, problem.n_arms))
-        self.counts: FloatArray = np.zeros((n_users, problem.n_arms))
-        self._rota = empty_rota(n_users)
-        self._phases: LongArray = np.zeros(n_shards, np.int64)  # the place left out, 0 for none
-        self._times: LongArray = np.ones(n_shards, np.int64)  # rounds of each phase
-        # Total, reports and releases of each whole group, and of the group in this phase.
-        self._whole: FloatArray = np.zeros((n_users, 3))
-        self._part: FloatArray = np.zeros((n_users, 3))
+        n_users, n_shards, n_arms = problem.n_users, problem.n_shards, problem.n_arms
+        self.tally = Tally(
+            rota=empty_rota(n_users),
+            phases=np.zeros(n_shards, np.int64),
+            rounds=np.ones(n_shards, np.int64),
+            whole=np.zeros((n_users, 3)),
+            part=np.zeros((n_users, 3)),
+            sums=np.zeros((n_users, n_arms)),
+            counts=np.zeros((n_users, n_arms)),
+        )
 
     def _begin(self, shard: int, repeats: int) -> None:
-        users = self._problem.shard(shard)
-        self._phases[shard] = 0
-        self._times[shard] = self._left[shard] = repeats
-        rota = Rota(*(column[users] for column in self._rota))
+        users, tally = self._problem.shard(shard), self.tally
+        tally.phases[shard] = 0
+        tally.rounds[shard] = self._left[shard] = repeats
+        rota = Rota(*(column[users] for column in tally.rota))
         split_crowds(self._arms[users], self._problem.n_arms, self.min_crowd, users.start, rota)
-        self._part[users] = 0.0
+        tally.part[users] = 0.0
 
     def choose(self) -> tuple[IntArray, IntArray, int]:
         """Return the groups of this phase, for as long as no shard's phase ends."""
-        groups = leave_out(self._rota, self._phases, self._committed)
+        groups = leave_out(self.tally.rota, self.tally.phases, self._committed)
         return self._arms, groups, int(self._left.min())
 
     def learn(self, plan: Plan, feedback: Feedback) -> None:
         """Add up the totals; where a phase has ended, turn them into samples."""
-        _add_totals(plan.groups, feedback.totals, feedback.released, feedback.reported, self._part)
-        self._left -= plan.repeats
-        ended = self._left <= 0
-        if not ended.any():
-            return
-        _add_samples(
-            self._rota, self._arms, self._phases, ended, self._whole, self._part,
-            self.sums, self.counts,
+        n_phases = self.rounds_per_sample
+        last_phase = _add_totals(
+            plan.groups, feedback.totals, feedback.released, feedback.reported, plan.repeats,
+            self._arms, self._left, self.tally,
         )  # fmt: skip
-        self._left[ended] = self._times[ended]
-        self._phases[ended] += 1
-        for shard in np.flatnonzero(self._phases == self.rounds_per_sample).tolist():
-            self._phases[shard] = 0
-            self._next(shard)
+        if last_phase == n_phases:
+            for shard in np.flatnonzero(self.tally.phases == n_phases).tolist():
+                self.tally.phases[shard] = 0
+                self._next(shard)
 
     def estimates(self, shard: int) -> tuple[FloatArray, FloatArray]:
         """Return the mean and number of each user's samples."""
         users = self._problem.shard(shard)
-        sums, counts = self.sums[users], self.counts[users]
+        sums, counts = self.tally.sums[users], self.tally.counts[users]
         return sums / np.maximum(counts, 1.0), counts
 
     def restore(self, state: State) -> None:
-        """Continue exactly where ``state`` was taken; version 0.1 kept the rota in three parts."""
-        if "_rota" not in state:
-            state = state | {"_rota": {name: state[f"_{name}"] for name in Rota._fields}}
+        """Continue exactly where ``state`` was taken; version 0.1 kept the tally in parts."""
+        if "tally" not in state:
+            tally = {name: state[f"_{name}"] for name in ("phases", "whole", "part")}
+            tally |= {name: state[name] for name in ("sums", "counts")}
+            rota = {name: state[f"_{name}"] for name in Rota._fields}
+            state = state | {"tally": tally | {"rounds": state["_times"], "rota": rota}}
         super().restore(state)
 
 
 @kernel()
 def _add_totals(
-    groups: IntArray,
-    totals: FloatArray,
-    released: CountArray,
-    reported: CountArray,
-    part: FloatArray,
-) -> None:
-    """Add a plan's totals, reports and releases to those of the groups in this phase."""
+    groups: IntArray, totals: FloatArray, released: CountArray, reported: CountArray, repeats: int,
+    arms: IntArray, left: LongArray, tally: Tally,
+) -> int:  # fmt: skip
+    """Add a plan's totals, and the samples of the phases that end; return the highest phase."""
     for group in range(len(totals)):
-        part[group, 0] += totals[group]
-        part[group, 2] += released[group]
+        tally.part[group, 0] += totals[group]
+        tally.part[group, 2] += released[group]
     for user in range(len(groups)):
         if groups[user] >= 0:
-            part[groups[user], 1] += reported[user]
+            tally.part[groups[user], 1] += reported[user]
+    last_phase = 0
+    shard_size = len(arms) // len(left)
+    for shard in range(len(left)):
+        left[shard] -= repeats
+        if left[shard] <= 0:
+            users = slice(shard * shard_size, (shard + 1) * shard_size)
+            if tally.phases[shard] == 0:
+                tally.whole[users] = tally.part[users]
+            else:
+                _add_samples(users, tally.phases[shard], arms, tally)
+            tally.part[users] = 0.0
+            left[shard] = tally.rounds[shard]
+            tally.phases[shard] += 1
+            last_phase = max(last_phase, tally.phases[shard])
+    return last_phase
 
 
 @kernel()
-def _add_samples(
-    rota: Rota,
-    arms: IntArray,
-    phases: LongArray,
-    ended: BoolArray,
-    whole: FloatArray,
-    part: FloatArray,
-    sums: FloatArray,
-    counts: FloatArray,
-) -> None:
-    """Turn the totals of each phase that has ``ended``, (n_shards,), into samples."""
-    shard_size = len(arms) // len(phases)
-    for shard in np.flatnonzero(ended):
-        first, end = shard * shard_size, (shard + 1) * shard_size
-        if phases[shard] == 0:
-            whole[first:end] = part[first:end]
-        else:
-            for user in range(first, end):
-                group = rota.groups[user]
-                if rota.places[user] == phases[shard]:
-                    n = min(whole[group, 2], part[group, 2])
-                    if n > 0:
-                        size = rota.sizes[group]
-                        sample = (
-                            size * whole[group, 0] / whole[group, 1]
-                            - (size - 1) * part[group, 0] / part[group, 1]
-                        )
-                        sums[user, arms[user]] += n * sample
-                        counts[user, arms[user]] += n
-        part[first:end] = 0.0
+def _add_samples(users: slice, phase: int, arms: IntArray, tally: Tally) -> None:
+    """Add a sample of each of these users who was left out in this phase."""
+    rota, whole, part = tally.rota, tally.whole, tally.part
+    for user in range(users.start, users.stop):
+        group = rota.groups[user]
+        if rota.places[user] == phase:
+            n = min(whole[group, 2], part[group, 2])
+            if n > 0:
+                size = rota.sizes[group]
+                sample = (
+                    size * whole[group, 0] / whole[group, 1]
+                    - (size - 1) * part[group, 0] / part[group, 1]
+                )
+                tally.sums[user, arms[user]] += n * sample
+                tally.counts[user, arms[user]] += n

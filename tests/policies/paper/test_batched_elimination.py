@@ -1,0 +1,38 @@
+"""Algorithm 1 with each decomposition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shoal.errors import ShoalError
+from shoal.experiments import simulate
+from shoal.instances import uniform
+from shoal.policies import POLICIES
+
+NEED_A_SPARE_USER = [name for name, entry in POLICIES.items() if entry.needs_horizon]
+
+
+def test_algorithm_1_aborts_only_when_told_not_to_be_robust() -> None:
+    # One user alone likes arm 1: once the others have dropped it, no crowd is left for it.
+    means = np.full((10, 2), 0.1)
+    means[:, 0] = 0.9
+    means[0] = [0.1, 0.9]
+    arguments: dict[str, Any] = {
+        "min_group_size": 4, "horizon": 20_000, "rewards": "deterministic",
+    }  # fmt: skip
+    with pytest.raises(ShoalError, match="U-batched graph for U=5; Algorithm 1 aborts"):
+        simulate("elimination-greedy", means, options={"robust": False}, **arguments)
+    run = simulate("elimination-greedy", means, **arguments)
+    assert run.regret < 0.5 * simulate("random", means, **arguments).regret
+
+
+@pytest.mark.parametrize("name", NEED_A_SPARE_USER)
+def test_the_papers_algorithms_learn(name: str, rng: np.random.Generator) -> None:
+    means = np.stack([uniform(40, 3, rng=rng) for _ in range(5)])
+    arguments: dict[str, Any] = {"min_group_size": 2, "horizon": 50_000}
+    run = simulate(name, means, options={}, **arguments)
+    assert run.regret < 0.3 * simulate("random", means, **arguments).regret
+    assert run.smallest_group == 2
