@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
@@ -17,8 +16,8 @@ from shoal.experiments.setting import (
     GIVEN,
     PAPER_SETTING,
     SettingOptions,
-    make_setting,
-    setting_of_means,
+    means_hash,
+    setting_and_means,
 )
 from shoal.instances import INSTANCES
 from shoal.model.numbers import whole_number
@@ -57,15 +56,13 @@ def compare(
     options
         Options by policy name.
     tuned
-        Start from the options that ``shoal tune`` chose on separate instances; those for
-        "uniform" where none were chosen for the class. False starts from the policies' defaults.
+        As in ``simulate``.
     engine
         Where the cells run; by default a process per core.
     progress
         Called with (what has just finished or "", rounds done, rounds in all).
     **setting
-        Fields of a ``Setting`` that differ from the paper's (50 users, 5 arms, groups of 4,
-        100,000 rounds), or a whole one as ``setting``.
+        Fields of a ``Setting`` that differ from the paper's, or a whole one as ``setting``.
 
     Examples
     --------
@@ -76,23 +73,11 @@ def compare(
     ['random', 'best-arm', 'random', 'best-arm']
     """
     check_names(instances, policies)
-    matrix = None
-    if means is None:
-        whole = make_setting(setting, base=PAPER_SETTING)
-    else:
+    whole, matrix = setting_and_means(setting, means, base=PAPER_SETTING)
+    if matrix is not None:
         instances = (GIVEN,)
-        whole, matrix = setting_of_means(means, setting, base=PAPER_SETTING)
     n_runs = whole_number("n_runs", n_runs)
-    for policy in options or {}:
-        if policy not in policies:
-            raise UnknownNameError("policy with options", policy, policies)
-    resolved = {
-        (name, policy): resolve_options(
-            policy, (options or {}).get(policy), instance=name, tuned=tuned
-        )
-        for name in instances
-        for policy in policies
-    }
+    resolved = _resolve_all(instances, policies, options or {}, tuned=tuned)
     cells = [
         Cell(replace(whole, instance=name), policy, chosen, first, count, means=matrix)
         for (name, policy), chosen in resolved.items()
@@ -104,10 +89,27 @@ def compare(
         "policies": list(policies),
         "n_runs": n_runs,
         "options": {f"{name}/{policy}": chosen for (name, policy), chosen in resolved.items()},
+        **means_hash(matrix),
     }
-    if matrix is not None:
-        config["means_sha256"] = hashlib.sha256(matrix.tobytes()).hexdigest()
     return Comparison.from_runs(cells, run_cells(cells, engine=engine, progress=progress), config)
+
+
+def _resolve_all(
+    instances: Sequence[str],
+    policies: Sequence[str],
+    options: Mapping[str, Mapping[str, Any]],
+    *,
+    tuned: bool,
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the options of each policy on each class of instances."""
+    for policy in options:
+        if policy not in policies:
+            raise UnknownNameError("policy with options", policy, policies)
+    return {
+        (name, policy): resolve_options(policy, options.get(policy), instance=name, tuned=tuned)
+        for name in instances
+        for policy in policies
+    }
 
 
 def check_names(instances: Sequence[str], policies: Sequence[str]) -> None:

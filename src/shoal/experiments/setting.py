@@ -7,6 +7,7 @@ that follow it, and no environment changes its means.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
@@ -129,22 +130,29 @@ PAPER_SETTING = Setting(n_users=50, n_arms=5, min_group_size=4, horizon=100_000)
 
 
 def make_setting(options: SettingOptions, *, base: Setting | None = None, **fields: Any) -> Setting:
-    """Return the setting that a caller's keyword arguments describe.
-
-    ``base`` is changed by them, and ``fields`` override both.
-    """
+    """Return the setting of a caller's options, which change ``base``; ``fields`` override both."""
     start = options.get("setting", base)
     named = {name: value for name, value in options.items() if name != "setting"}
     return Setting(**{**(vars(start) if start else {}), **named, **fields})
 
 
-def setting_of_means(
-    means: ArrayLike, options: SettingOptions, *, base: Setting | None = None, **fields: Any
-) -> tuple[Setting, FloatArray]:
-    """Return the setting of a caller's own means, with the means as a checked matrix."""
+def setting_and_means(
+    options: SettingOptions,
+    means: ArrayLike | None,
+    *,
+    base: Setting | None = None,
+    **fields: Any,
+) -> tuple[Setting, FloatArray | None]:
+    """Return a setting, and the caller's own means as a checked matrix, if there are any."""
+    if means is None:
+        return make_setting(options, base=base, **fields), None
     start = options.get("setting", base)
     rewards = options.get("rewards", start.rewards if start else "bernoulli")
     matrix = check_means(means, rewards=rewards)
-    n_users, n_arms = matrix.shape
-    shape = {"n_users": n_users, "n_arms": n_arms, "instance": GIVEN, "instance_options": {}}
-    return make_setting(options, base=base, **shape, **fields), matrix
+    fields |= {"n_users": len(matrix), "n_arms": matrix.shape[1], "instance": GIVEN}
+    return make_setting(options, base=base, **fields, instance_options={}), matrix
+
+
+def means_hash(matrix: FloatArray | None) -> dict[str, str]:
+    """Return what a configuration says of the caller's own means."""
+    return {} if matrix is None else {"means_sha256": hashlib.sha256(matrix.tobytes()).hexdigest()}

@@ -8,7 +8,6 @@ them, which is why the sample is as large as it is (docs/benchmarks/price.md has
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +16,6 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal import __version__
 from shoal.arrays import FloatArray
 from shoal.engines import Engine
 from shoal.errors import InvalidInputError
@@ -25,7 +23,13 @@ from shoal.experiments.cells import Cell, ProgressCallback, run_cells
 from shoal.experiments.price.costs import Price
 from shoal.experiments.run import Run
 from shoal.experiments.seeds import stream
-from shoal.experiments.setting import Setting, SettingOptions, make_setting, setting_of_means
+from shoal.experiments.setting import (
+    Setting,
+    SettingOptions,
+    make_setting,
+    means_hash,
+    setting_and_means,
+)
 from shoal.model.numbers import whole_number
 from shoal.policies import find_policy
 from shoal.policies.tuned import resolve_options
@@ -58,12 +62,11 @@ def price(
     min_group_sizes
         The C to compare.
     rate
-        Mean reward over all users and arms; with ``n_users`` and ``n_arms``. Populations are then
-        drawn: every run has six tastes of its own, equally common, whose rates on the arms are
-        drawn from a Beta(1, .); users differ from their taste by about 30 % on every arm.
+        Mean reward over all users and arms; with ``n_users`` and ``n_arms``. Every run then draws
+        six tastes, equally common, whose rates on the arms have a Beta(1, .) distribution; users
+        differ from their taste by about 30 % on every arm.
     means
-        Or the caller's own expected rewards, (n_users, n_arms); every run plays them, or a random
-        sample of their users.
+        Or the caller's own expected rewards, (n_users, n_arms), or a sample of their users.
     policy, options, tuned
         The learner, an anonymous one; options as in ``simulate``.
     n_runs
@@ -87,37 +90,36 @@ def price(
     sizes = _check_sizes(min_group_sizes)
     whole, matrix = _population(rate, means, setting, min_group_size=sizes[-1])
     n_runs = whole_number("n_runs", n_runs, least=2)
-    entry = find_policy(policy)
-    if not entry.anonymous or entry.hindsight:
-        raise InvalidInputError(
-            f"policy must be one that learns from totals, for a price on anonymity; got {policy!r}."
-        )
+    _check_learner(policy)
     chosen = resolve_options(policy, options, instance=whole.instance, tuned=tuned)
     played = replace(whole, n_users=_check_sample(sample, whole))
-    samples = [_sample(matrix, played, run) for run in range(n_runs)]
-    # Populations outside, sizes inside: the means of a run are in few cells at a time.
-    cells = [
-        Cell(
-            replace(played, min_group_size=size), policy, chosen, first_run=run, purpose=PURPOSE,
-            means=samples[run], n_checkpoints=STRETCHES,
-        )
-        for run in range(n_runs)
-        for size in sizes
-    ]  # fmt: skip
+    cell = Cell(played, policy, chosen, purpose=PURPOSE, n_checkpoints=STRETCHES)
+    config = _shared_config(cell, whole, rate=rate) | {"n_runs": n_runs, "min_group_sizes": sizes}
+    cells = _grid(cell, sizes, [_sample(matrix, cell.setting, run) for run in range(n_runs)])
     runs = run_cells(cells, engine=engine, progress=progress, title=_title)
-    config = {
+    return _reduce(cells, runs, sizes, config | means_hash(matrix))
+
+
+def _shared_config(cell: Cell, whole: Setting, *, rate: float | None) -> dict[str, Any]:
+    """Return what all cells share, as the configuration has it."""
+    return {
         **whole.as_json(without=("min_group_size", "instance", "instance_options")),
         "rate": None if rate is None else float(rate),
-        "policy": policy,
-        "options": chosen,
-        "n_runs": n_runs,
-        "sample": played.n_users,
-        "min_group_sizes": sizes,
-        "shoal": __version__,
+        "policy": cell.policy,
+        "options": cell.options,
+        "sample": cell.setting.n_users,
+        "shoal": cell.version,
     }
-    if matrix is not None:
-        config["means_sha256"] = hashlib.sha256(matrix.tobytes()).hexdigest()
-    return _reduce(cells, runs, sizes, config)
+
+
+def _grid(cell: Cell, sizes: Sequence[int], samples: Sequence[FloatArray | None]) -> list[Cell]:
+    """Return a cell for every run and size; runs outside, so that few means are in use at once."""
+    settings = [replace(cell.setting, min_group_size=size) for size in sizes]
+    return [
+        replace(cell, setting=setting, first_run=run, means=means)
+        for run, means in enumerate(samples)
+        for setting in settings
+    ]
 
 
 def _title(cell: Cell) -> str:
@@ -154,7 +156,7 @@ def _population(
                 raise InvalidInputError(
                     f"{name} must be left out beside means; got {options.get(name)}."
                 )
-        return setting_of_means(means, options, min_group_size=min_group_size)
+        return setting_and_means(options, means, min_group_size=min_group_size)
     if rate is None:
         raise InvalidInputError("either a rate or means must be given; got neither.")
     if not 0.0 < rate <= 0.5:
@@ -180,6 +182,14 @@ def _sample(means: FloatArray | None, setting: Setting, run: int) -> FloatArray 
     rng = stream(setting.seed, PURPOSE, "sample", run)
     chosen: FloatArray = means[rng.choice(len(means), setting.n_users, replace=False)]
     return chosen
+
+
+def _check_learner(policy: str) -> None:
+    entry = find_policy(policy)
+    if not entry.anonymous or entry.hindsight:
+        raise InvalidInputError(
+            f"policy must be one that learns from totals, for a price on anonymity; got {policy!r}."
+        )
 
 
 def _check_sizes(sizes: Sequence[int]) -> list[int]:
