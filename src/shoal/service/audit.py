@@ -73,7 +73,7 @@ RULES: dict[str, Rule] = {
     ),
     "groups": Rule(
         "Everyone is in at most one group, of one arm and of at least C users.", (4, 22),
-        "Each stored plan is built anew, which refuses any other.",
+        "Each stored plan is built again, which refuses any other.",
     ),
     "frozen": Rule(
         "The groups were fixed before the first report.", (3, 5),
@@ -110,7 +110,7 @@ Faults = dict[str, list[str]]  # by rule
 
 @dataclass(frozen=True)
 class Audit:
-    """What was found: released rounds looked at, and the faults of each rule."""
+    """The number of released rounds that were checked, and the faults of each rule."""
 
     rounds: int
     faults: Faults
@@ -123,29 +123,29 @@ def audit(database: Database, name: str) -> Audit:
     with database.read() as connection:
         campaign, known_arms = campaigns.load(connection, name)
         query = select(table.c.number, table.c.state).where(table.c.campaign == name)
-        listed = connection.execute(query.order_by(table.c.number)).all()
+        states = connection.execute(query.order_by(table.c.number)).all()
     before = 0
-    for number, state in listed:
+    for number, state in states:
         if number != before + 1 and state != ABANDONED:
             faults["order"].append(f"round {number} follows round {before}")
         before = number
-        with database.read() as connection:  # one short look at a time: the service goes on
+        with database.read() as connection:  # short ones: the service goes on
             for rule, fault in check_round(connection, name, number, campaign, known_arms):
                 faults[rule].append(f"round {number}: {fault}")
-    return Audit(sum(state == RELEASED for _, state in listed), faults)
+    return Audit(sum(state == RELEASED for _, state in states), faults)
 
 
 def check_round(
     connection: Connection, name: str, number: int, campaign: Campaign, known_arms: list[arms.Arm]
 ) -> Iterator[tuple[str, str]]:
     """Yield the rules that a round breaks, and how."""
-    found = rounds.find(connection, name, number)
-    if found.state in (RELEASED, ABANDONED) and _left_over(connection, found.id):
+    round_ = rounds.find(connection, name, number)
+    if round_.state in (RELEASED, ABANDONED) and _left_over(connection, round_.id):
         yield "forgotten", "marks of reporters or sums are left"
-    plan = rounds.load_plan(connection, found.id)
+    plan = rounds.load_plan(connection, round_.id)
     if plan is None:
         return
-    frozen = plan.hash == found.plan_hash
+    frozen = plan.hash == round_.plan_hash
     if not frozen:
         yield "frozen", "the plan is not the one that was frozen"
     try:
@@ -156,12 +156,12 @@ def check_round(
     offered = arms.offered(known_arms, number, campaign.n_arms)
     if not offered[plan.arms[plan.arms >= 0]].all():
         yield "groups", "an arm is played that was not on offer"
-    if found.state != RELEASED or not frozen:
+    if round_.state != RELEASED or not frozen:
         return
     try:
-        stored = releases.load_document(connection, found.id)
+        stored = releases.load_document(connection, round_.id)
         document = msgspec.json.decode(stored, type=release.Document)
-        counted = releases.load_seats(connection, found.id, campaign.seats, counted=True)
+        counted = releases.load_seats(connection, round_.id, campaign.seats, counted=True)
     except (SQLAlchemyError, msgspec.DecodeError):
         yield "kept", "the release can't be read"
         return
@@ -181,8 +181,8 @@ def _totals(
     campaign: Campaign,
 ) -> Iterator[tuple[str, str]]:
     n_groups = int(plan.groups.max(initial=-1)) + 1
-    parts = [part for total in document.totals for part in total.parts]
-    if len(parts) != len(set(parts)):
+    all_parts = [part for total in document.totals for part in total.parts]
+    if len(all_parts) != len(set(all_parts)):
         yield "once", "a group is in two totals"
     grouped = plan.groups >= 0
     behind = np.bincount(plan.groups[grouped & counted], minlength=n_groups)
@@ -190,12 +190,12 @@ def _totals(
     arm_of[plan.groups[grouped]] = plan.arms[grouped]
     homogeneous = 0
     for total in document.totals:
-        own = list(total.parts)
+        parts = list(total.parts)
         if total.reporters < campaign.least:
             yield "least", f"a total of {total.reporters} users, fewer than {campaign.least}"
-        if int(behind[own].sum()) != total.reporters:
+        if int(behind[parts].sum()) != total.reporters:
             yield "least", "a total whose reporters are not those on record"
-        if len({int(arm_of[part]) for part in own}) > 1:
+        if len({int(arm_of[part]) for part in parts}) > 1:
             yield "once", "a total over two arms"
         full = total.reporters * campaign.reward_steps
         if campaign.noise is None:
@@ -206,8 +206,8 @@ def _totals(
         yield "once", "more or fewer users on record than the totals state"
     if homogeneous != document.homogeneous:
         yield "homogeneous", f"{homogeneous} homogeneous totals, {document.homogeneous} stated"
-    told = document.noise.epsilon if document.noise else None
-    if told != (campaign.noise.epsilon if campaign.noise else None):
+    epsilon = document.noise.epsilon if document.noise else None
+    if epsilon != (campaign.noise.epsilon if campaign.noise else None):
         yield "noise", "a release with other noise than the campaign's"
 
 
@@ -222,8 +222,8 @@ def _left_over(connection: Connection, round_id: int) -> bool:
 
 def _stored_summary(connection: Connection, name: str, number: int) -> list[dict[str, object]]:
     table = store.summaries
-    wanted = [column for column in table.c if column.name not in ("campaign", "number")]
-    query = select(*wanted).where(table.c.campaign == name, table.c.number == number)
+    columns = [column for column in table.c if column.name not in ("campaign", "number")]
+    query = select(*columns).where(table.c.campaign == name, table.c.number == number)
     return _sorted([dict(row._mapping) for row in connection.execute(query)])
 
 

@@ -129,5 +129,5 @@ class Campaign(Frozen):
 
 
 def plan_hash(arms: IntArray, groups: IntArray) -> str:
-    """Return the hash by which a plan is frozen; both roles reckon it by themselves."""
+    """Return the hash by which a plan is frozen; both roles compute it."""
     return sha256(arms.tobytes() + groups.tobytes()).hexdigest()

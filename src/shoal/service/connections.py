@@ -1,4 +1,4 @@
-"""Connections: no more than the process has room for, and none that keeps it waiting.
+"""Connections: no more than the process has files for, and none that waits for ever.
 
 A connection that does not bring the head of a request in time is closed; bodies are the guard's.
 Where there are too many, the one that has waited longest without a request makes room. So nobody
@@ -17,13 +17,13 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from shoal.service.problems import MEDIA_TYPE, NOT_HTTP
 
-MOST_FILES = 65_536
+MAX_FILES = 65_536
 
 
-def room() -> int:
+def max_connections() -> int:
     """Let this process open as many files as it may, and return half of that for connections."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    files = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    files = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
     return files // 2
 
@@ -38,7 +38,7 @@ def connections(*, seconds: float, most: int) -> type[H11Protocol]:
     most
         Connections at a time.
     """
-    waiting: dict[Connection, asyncio.TimerHandle] = {}  # whoever waits longest comes first
+    waiting: dict[Connection, asyncio.TimerHandle] = {}  # the longest waiting first
 
     class Connection(H11Protocol):
         def connection_made(self, transport: Any) -> None:
@@ -46,17 +46,17 @@ def connections(*, seconds: float, most: int) -> type[H11Protocol]:
             self._wait()
             if len(self.connections) > most:
                 longest = next(iter(waiting))
-                longest._wait_no_more()
+                longest._stop_waiting()
                 longest.transport.abort()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._wait_no_more()
+            self._stop_waiting()
             super().connection_lost(exc)
 
         def handle_events(self) -> None:
             super().handle_events()
             if self.cycle is not None and not self.cycle.response_complete:
-                self._wait_no_more()
+                self._stop_waiting()
 
         def on_response_complete(self) -> None:
             self._wait()
@@ -75,10 +75,10 @@ def connections(*, seconds: float, most: int) -> type[H11Protocol]:
             self.transport.close()
 
         def _wait(self) -> None:
-            self._wait_no_more()
+            self._stop_waiting()
             waiting[self] = self.loop.call_later(seconds, self.transport.close)
 
-        def _wait_no_more(self) -> None:
+        def _stop_waiting(self) -> None:
             timer = waiting.pop(self, None)
             if timer is not None:
                 timer.cancel()

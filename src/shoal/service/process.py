@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from shoal.errors import InvalidInputError, ShoalError
 from shoal.service.clock import system_clock
-from shoal.service.connections import connections, room
+from shoal.service.connections import connections, max_connections
 from shoal.service.settings import Settings
 from shoal.service.store import Database
 from shoal.service.store.hold import hold
@@ -152,7 +152,7 @@ def _serve(app: FastAPI, listener: socket, *, seconds: float, stop: Callable[[],
     logging.getLogger("httpx").setLevel(logging.WARNING)  # its lines carry addresses
     config = uvicorn.Config(
         app,
-        http=connections(seconds=seconds, most=room()),
+        http=connections(seconds=seconds, most=max_connections()),
         ws="none",
         backlog=100,  # that many are taken at a time, before any of them can be closed
         access_log=False,

@@ -11,7 +11,7 @@ from tests.service.conftest import as_user
 HOLDER = """
 import sys
 from shoal.service.store import Database, hold
-hold.PAUSE = 0.05
+hold.CHECK_SECONDS = 0.05
 hold.hold(Database(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()

@@ -150,7 +150,7 @@ def test_a_store_that_is_away_is_not_alive(tmp_path_factory: pytest.TempPathFact
 def test_a_connection_that_was_lost_at_rest_is_not_used(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shoal.service.store.database.REST_SECONDS", 0.0)
+    monkeypatch.setattr("shoal.service.store.database.IDLE_SECONDS", 0.0)
     found = Database(as_user(postgres, "aggregator"))
     with found.read() as connection:
         mine = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()

@@ -43,20 +43,20 @@ def summarise(document: Document, plan: FrozenPlan) -> list[dict[str, Any]]:
     sizes = np.bincount(plan.groups[grouped])
     arm_of = np.zeros(len(sizes), np.int64)
     arm_of[plan.groups[grouped]] = plan.arms[grouped]
-    told = np.zeros(len(sizes), bool)
+    released = np.zeros(len(sizes), bool)
     rows: dict[int, dict[str, Any]] = {}
     for arm in np.flatnonzero(users).tolist():
-        own = sizes[(arm_of == arm) & (sizes > 0)]
+        arm_sizes = sizes[(arm_of == arm) & (sizes > 0)]
         rows[arm] = {
             "arm": arm,
             "users": int(users[arm]),
-            "groups": len(own),
-            "smallest_group": int(own.min()) if len(own) else None,
+            "groups": len(arm_sizes),
+            "smallest_group": int(arm_sizes.min()) if len(arm_sizes) else None,
             "smallest_total": None,
             **dict.fromkeys(COUNTS, 0),
         }
     for total in document.totals:
-        told[list(total.parts)] = True
+        released[list(total.parts)] = True
         row = rows[int(arm_of[total.parts[0]])]
         least = row["smallest_total"]
         row["smallest_total"] = total.reporters if least is None else min(least, total.reporters)
@@ -66,6 +66,6 @@ def summarise(document: Document, plan: FrozenPlan) -> list[dict[str, Any]]:
             row["homogeneous"] += total.total in (0, total.reporters * document.reward_steps)
         row["reporters"] += total.reporters
         row["total"] += total.total
-    for arm in arm_of[(sizes > 0) & ~told].tolist():
+    for arm in arm_of[(sizes > 0) & ~released].tolist():
         rows[arm]["withheld"] += 1
     return list(rows.values())

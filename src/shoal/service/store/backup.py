@@ -26,7 +26,15 @@ from shoal.service.store.migrate import Role, current, upgrade_within
 _FORMAT = "shoal-backup-1"
 _ROWS = 5_000
 _VERSIONS = "alembic_version"
-_LEFT_BEHIND = ("tokens", "sessions")
+_DAMAGED = (
+    msgspec.DecodeError,
+    LookupError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    SQLAlchemyError,
+)
+_NOT_RESTORED = ("tokens", "sessions")
 
 
 class Header(msgspec.Struct):
@@ -45,7 +53,7 @@ class Rows(msgspec.Struct):
 
 
 def back_up(database: Database, role: Role, file: Path) -> int:
-    """Write every row of the store to a new file for this user's eyes; return how many."""
+    """Write every row of the store to a new file of its owner; return how many."""
     version = current(database)
     if version is None:
         raise InvalidInputError(f"the {role}'s store must not be empty to be backed up.")
@@ -58,8 +66,8 @@ def back_up(database: Database, role: Role, file: Path) -> int:
     ):
         _write(out, Header(_FORMAT, role, version))
         for table in _tables(connection).sorted_tables:
-            found = connection.execution_options(yield_per=_ROWS).execute(select(table))
-            for part in found.partitions():
+            result = connection.execution_options(yield_per=_ROWS).execute(select(table))
+            for part in result.partitions():
                 rows = [{str(name): value for name, value in row._mapping.items()} for row in part]
                 _write(out, Rows(str(table.name), rows))
                 count += len(part)
@@ -67,9 +75,9 @@ def back_up(database: Database, role: Role, file: Path) -> int:
 
 
 def restore(database: Database, role: Role, file: Path) -> int:
-    """Fill an empty store from a backup, wholly or not at all; return how many rows there are.
+    """Fill an empty store from a backup, all of it or nothing; return the number of rows.
 
-    Tokens and sessions stay behind: some may have been revoked since.
+    Tokens and sessions are left out: some may have been revoked since.
     """
     if current(database) is not None:
         raise InvalidInputError(f"the {role}'s store must be empty to be restored into.")
@@ -95,19 +103,12 @@ def _fill(connection: Connection, records: Iterator[bytes], file: Path) -> int:
     for record in records:
         try:
             part = msgspec.msgpack.decode(record, type=Rows)
-            if part.table not in _LEFT_BEHIND:
+            if part.table not in _NOT_RESTORED:
                 connection.execute(insert(tables[part.table]), part.rows)
                 count += len(part.rows)
         except OperationalError:  # the store's fault, not the file's
             raise
-        except (
-            msgspec.DecodeError,
-            LookupError,
-            TypeError,
-            ValueError,
-            ArithmeticError,
-            SQLAlchemyError,
-        ):
+        except _DAMAGED:
             raise InvalidInputError(f"file must be a whole backup by Shoal; got {file}.") from None
     if connection.dialect.name == "postgresql" and "rounds" in tables:
         _continue_numbering(connection, tables["rounds"])
@@ -116,9 +117,9 @@ def _fill(connection: Connection, records: Iterator[bytes], file: Path) -> int:
 
 def _tables(connection: Connection) -> MetaData:
     """Return the tables as they are in the store, whatever its version."""
-    found = MetaData()
-    found.reflect(connection, only=lambda name, _: name != _VERSIONS)
-    return found
+    metadata = MetaData()
+    metadata.reflect(connection, only=lambda name, _: name != _VERSIONS)
+    return metadata
 
 
 def _continue_numbering(connection: Connection, rounds: Any) -> None:

@@ -1,8 +1,8 @@
 """A database and its transactions, the same on SQLite and PostgreSQL.
 
 SQLite runs with a write-ahead log and ``synchronous=FULL``: what was committed survives a crash.
-Its file is made by ``create`` alone, for its owner's eyes; the log gets the same permissions. A
-file that proves to be another program's is left as it is.
+Its file is made by ``create`` alone, readable by its owner only, as is its log. A file of another
+program is left as it is.
 A write transaction takes SQLite's write lock at once; on PostgreSQL it locks the rows it names.
 Parameters never show in an error: one of them might be a sum.
 """
@@ -25,10 +25,10 @@ from sqlalchemy.exc import ArgumentError, DisconnectionError, SQLAlchemyError
 
 from shoal.errors import InvalidInputError, ShoalError
 
-REST_SECONDS = 1.0  # after which a connection may have been lost unnoticed
-TRIAL_SECONDS = 5.0  # that a write which went well is good for
+IDLE_SECONDS = 1.0  # after which a connection is tested before it is used
+CHECK_SECONDS = 5.0  # from one test write to the next
 
-_PATIENCE = {  # with one that is gone without a word: seconds, tries, and milliseconds
+_TIMEOUTS = {  # for a server that does not answer: seconds, tries, and milliseconds
     "sqlite": {},
     "postgresql": {
         "connect_timeout": 5,
@@ -38,8 +38,8 @@ _PATIENCE = {  # with one that is gone without a word: seconds, tries, and milli
         "tcp_user_timeout": 20_000,
     },
 }
-_SQLITE = b"SQLite format 3\0"  # how its files begin
-_NOTHING = {  # writes that reach the disk and leave nothing
+_SQLITE_HEADER = b"SQLite format 3\0"  # how its files begin
+_EMPTY_WRITE = {  # writes that reach the disk and leave nothing
     "sqlite": "PRAGMA user_version = 0",
     "postgresql": "SELECT pg_logical_emit_message(true, 'shoal', '')",
 }
@@ -69,10 +69,10 @@ class Database:
         elif parsed.database in (None, "", ":memory:"):
             raise InvalidInputError("database must name a file; a store in memory is lost.")
         self.backend = backend
-        self._trial, self._next_trial = threading.Lock(), 0.0
+        self._checking, self._next_check = threading.Lock(), 0.0
         try:
-            patience = {k: v for k, v in _PATIENCE[backend].items() if k not in parsed.query}
-            self.engine = create_engine(parsed, hide_parameters=True, connect_args=patience)
+            timeouts = {k: v for k, v in _TIMEOUTS[backend].items() if k not in parsed.query}
+            self.engine = create_engine(parsed, hide_parameters=True, connect_args=timeouts)
         except ModuleNotFoundError:
             raise ShoalError(
                 "PostgreSQL needs an extra: pip install 'shoal[service,postgres]'."
@@ -101,8 +101,8 @@ class Database:
         try:
             os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         except FileExistsError:
-            with file.open("rb") as found:
-                if found.read(len(_SQLITE)) not in (b"", _SQLITE):
+            with file.open("rb") as existing:
+                if existing.read(len(_SQLITE_HEADER)) not in (b"", _SQLITE_HEADER):
                     raise InvalidInputError(
                         f"database must be a store or a new file; {file} is neither."
                     ) from None
@@ -148,15 +148,15 @@ class Database:
         return True
 
     def writable(self) -> bool:
-        """Return whether the database takes a write, which changes nothing; asked now and then."""
-        with self._trial:
-            if time.monotonic() >= self._next_trial:
+        """Return whether the database takes a write that changes nothing, tested now and then."""
+        with self._checking:
+            if time.monotonic() >= self._next_check:
                 try:
                     with self.write() as connection:
-                        connection.execute(text(_NOTHING[self.backend]))
+                        connection.execute(text(_EMPTY_WRITE[self.backend]))
                 except SQLAlchemyError:
                     return False
-                self._next_trial = time.monotonic() + TRIAL_SECONDS
+                self._next_check = time.monotonic() + CHECK_SECONDS
         return self.alive()
 
     def close(self) -> None:
@@ -165,7 +165,7 @@ class Database:
 
 
 def _prepare_postgresql(engine: Engine) -> None:
-    """Try a connection that has rested before it is used; to try each one each time is slow."""
+    """Test a connection that was idle before it is used; to test each one each time is slow."""
 
     @event.listens_for(engine, "connect")
     def connect(connection: Any, record: Any) -> None:
@@ -173,12 +173,12 @@ def _prepare_postgresql(engine: Engine) -> None:
         connection.commit()
 
     @event.listens_for(engine, "checkin")
-    def rest(connection: Any, record: Any) -> None:
+    def note_use(connection: Any, record: Any) -> None:
         record.info["used"] = time.monotonic()
 
     @event.listens_for(engine, "checkout")
-    def try_out(connection: Any, record: Any, proxy: Any) -> None:
-        if time.monotonic() - record.info.get("used", time.monotonic()) < REST_SECONDS:
+    def test_idle(connection: Any, record: Any, proxy: Any) -> None:
+        if time.monotonic() - record.info.get("used", time.monotonic()) < IDLE_SECONDS:
             return
         try:
             engine.dialect.do_ping(connection)

@@ -1,4 +1,4 @@
-"""One process per store: each would trust its own memory, and the key of sums is one process's.
+"""One process per store: two would each trust what they have in memory.
 
 SQLite's store is held by a lock on a file beside it, PostgreSQL's by an advisory lock on a
 connection of its own. Both go with the process, however it ends; and the process goes with them.
@@ -20,7 +20,7 @@ from shoal.service.store.database import Database
 
 log = logging.getLogger("shoal.service")
 
-PAUSE = 5.0  # seconds from one look at PostgreSQL's lock to the next
+CHECK_SECONDS = 5.0  # from one check of PostgreSQL's lock to the next
 
 _LOCK = 0x73686F616C  # of this database; any number that no other program is likely to take
 _NOT_AVAILABLE = "55P03"
@@ -29,8 +29,8 @@ _NOT_AVAILABLE = "55P03"
 def hold(database: Database) -> None:
     """Keep every other process out of the store until this one ends."""
     if database.file is None:
-        kept = _lock_database(database)
-        threading.Thread(target=_keep, args=(kept,), daemon=True).start()
+        connection = _lock_database(database)
+        threading.Thread(target=_watch, args=(connection,), daemon=True).start()
         return
     file = database.file.resolve()
     descriptor = os.open(file.with_name(f"{file.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
@@ -55,14 +55,14 @@ def _lock_database(database: Database) -> Connection:
     return connection
 
 
-def _keep(connection: Connection) -> None:
+def _watch(connection: Connection) -> None:
     """End the process when its lock is lost.
 
     Another one may have the store by now, or the database may have forgotten what was committed,
     as a replica that takes over does: whoever starts again asks how far everyone is (threat 17).
     """
     while True:
-        time.sleep(PAUSE)
+        time.sleep(CHECK_SECONDS)
         try:
             connection.execute(text("SELECT 1"))
         except SQLAlchemyError:

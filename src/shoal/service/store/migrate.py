@@ -1,4 +1,4 @@
-"""Bringing a store to the newest schema; each role has its own line of versions."""
+"""Upgrade a store to the newest schema; each role has its versions."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def upgrade(database: Database, role: Role, *, version: str = "head") -> None:
 def upgrade_within(connection: Connection, role: Role, *, version: str = "head") -> None:
     """Bring the store to ``version``; a database of another program or role is refused."""
     config = _config(role)
-    found = MigrationContext.configure(connection).get_current_revision()
+    current = MigrationContext.configure(connection).get_current_revision()
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if found not in known and (found or inspect(connection).get_table_names()):
+    if current not in known and (current or inspect(connection).get_table_names()):
         raise InvalidInputError(
             f"database must be empty or the {role}'s store, of this release or an earlier one; "
-            f"got one of version {found}."
+            f"got one of version {current}."
         )
     if version not in known | {"head"}:
         raise InvalidInputError(f"version must be one that this release knows; got {version!r}.")
