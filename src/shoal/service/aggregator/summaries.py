@@ -37,7 +37,7 @@ def keep_estimates(connection: Connection, name: str, number: int, millionths: b
 
 
 def summarise(document: Document, plan: FrozenPlan) -> list[dict[str, Any]]:
-    """Return a row for each arm that someone plays."""
+    """Return a row for each arm that someone plays, in their order."""
     users = np.bincount(plan.arms[plan.arms >= 0])
     grouped = plan.groups >= 0
     sizes = np.bincount(plan.groups[grouped])
