@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 from tests.service.conftest import Stores
-from tests.service.dashboard.visits import CAMPAIGN, SECONDS, create, play
+from tests.service.dashboard.visits import CAMPAIGN, SECONDS, Visitor, create, play
 from tests.service.live import Live, learning, serve
 
 ARGUMENTS = [
@@ -45,3 +45,18 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
             play(live, number)
         live.client("operator").open_round(CAMPAIGN, 7)
         yield live
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    folder = tmp_path_factory.mktemp("stores")
+    stores = Stores(f"sqlite:///{folder}/aggregator.db", f"sqlite:///{folder}/learner.db")
+    with serve(stores, floor=5) as running:
+        create(running, "taken")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def operator(live: Live) -> Iterator[Visitor]:
+    with Visitor(live, "operator") as visitor:
+        yield visitor

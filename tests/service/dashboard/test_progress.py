@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sqlalchemy import delete, insert, select, update
 from tests.service.conftest import Stores
-from tests.service.dashboard.visits import ARMS, CAMPAIGN, Visitor, create, play, wait
+from tests.service.dashboard.visits import ARMS, CAMPAIGN, Visitor, create, play
 from tests.service.helpers import close, even, report, start, users
 from tests.service.live import Live, learning, serve
 
@@ -336,42 +336,6 @@ def test_every_broken_rule_is_found(live: Live) -> None:
             found = dict(zip(RULES, checks.latest(aggregator, CAMPAIGN), strict=True))
             assert said in found[rule].fault, rule
             assert found[rule].ran_at is not None
-
-
-def test_checks_run_by_themselves_where_a_round_has_ended(sqlite_aggregator: Aggregator) -> None:
-    def first() -> checks.CheckedRule:
-        return checks.latest(sqlite_aggregator, "news")[0]
-
-    start(sqlite_aggregator, even(12, size=3))
-    checks.run_due(sqlite_aggregator)
-    assert first().ran_at is None
-    checks.run(sqlite_aggregator, "news")
-    assert first().rounds == 0  # an open round is not a released one
-    close(sqlite_aggregator)
-    checks.run_due(sqlite_aggregator, repeat=False)
-    assert first().rounds == 0
-    checks.run_due(sqlite_aggregator)
-    assert (first().rounds, first().fault) == (1, "")
-
-
-def test_the_first_release_is_checked_soon_and_a_fault_does_not_end_it(
-    sqlite_stores: Stores, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[bool] = []
-    real = checks.run_due
-
-    def once_broken(aggregator: Aggregator, *, repeat: bool) -> None:
-        calls.append(repeat)
-        if len(calls) == 1:
-            raise OSError
-        real(aggregator, repeat=repeat)
-
-    monkeypatch.setattr(checks, "run_due", once_broken)
-    with serve(sqlite_stores, tick_seconds=0.05) as running, learning(running):
-        create(running)
-        play(running, 1)
-        wait(lambda: checks.latest(running.aggregator, CAMPAIGN)[0].ran_at is not None)
-    assert not any(calls)  # the hour is not over
 
 
 def test_threats_are_called_what_the_privacy_guide_calls_them() -> None:

@@ -14,6 +14,11 @@ CAMPAIGN = "front-page"
 ARMS = ["world", "sport", "science"]
 N_USERS = 60
 SECONDS = 60_000  # milliseconds that a browser may take for anything
+FORM = {
+    "name": "push", "arms": "morning\r\nnoon\r\nevening\r\n", "min_group_size": "20",
+    "seats": "1000", "policy": "shoal", "horizon": "", "colluders": "0", "reward_steps": "1",
+    "seed": "0", "options": "drift = 0.001", "sure": "yes",
+}  # fmt: skip
 
 
 def create(live: Live, name: str = CAMPAIGN, *, enrolled: bool = True) -> None:

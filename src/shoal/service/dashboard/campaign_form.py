@@ -46,6 +46,22 @@ _CROSS_FIELD_RULES = {
 }  # fmt: skip
 """Rules over several fields, as the campaign states them: the field to mark, and its error."""
 
+_RULES = {
+    "missing": "is needed",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "greater_than_equal": "must be at least {ge:,}",
+    "greater_than": "must be more than {gt:,}",
+    "less_than_equal": "must be at most {le:,}",
+    "too_short": "must have at least one line",
+    "value_error": "{error}",
+    "string_pattern_mismatch": "must be lines of up to 64 characters",
+}
+"""What an error says, by pydantic's type of it."""
+
 
 @dataclass(frozen=True)
 class Draft:
@@ -150,24 +166,4 @@ def _policy_errors(campaign: Campaign, message: str) -> Errors:
 
 
 def _rule(item: Any) -> str:
-    limits = item.get("ctx", {})
-    match item["type"]:
-        case "missing":
-            return "is needed"
-        case "int_type" | "int_parsing" | "int_from_float":
-            return "must be a whole number"
-        case "float_type" | "float_parsing":
-            return "must be a number"
-        case "greater_than_equal":
-            return f"must be at least {limits['ge']:,}"
-        case "greater_than":
-            return f"must be more than {limits['gt']:,}"
-        case "less_than_equal":
-            return f"must be at most {limits['le']:,}"
-        case "too_short":
-            return "must have at least one line"
-        case "value_error":
-            return str(limits["error"])
-        case "string_pattern_mismatch":
-            return "must be lines of up to 64 characters"
-    return str(item["msg"])
+    return _RULES.get(item["type"], "{msg}").format(msg=item["msg"], **item.get("ctx", {}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from shoal.service.campaign import Campaign
-from shoal.service.dashboard import formatting
+from shoal.service.dashboard.formatting import MISSING, REWARD, distance, gain, number, share
 from shoal.service.dashboard.series import AVERAGED_ROUNDS, Series
 
 OTHERS = "all others"
@@ -21,25 +21,25 @@ def page_texts(
     latest = series.latest_reward
     best = float(series.best[-1]) if len(series.best) else math.nan
     texts = {
-        "rounds": formatting.count(series.last),
-        "reward": formatting.reward(latest),
+        "rounds": number(series.last),
+        "reward": number(latest, REWARD),
         "gain": "",
-        "best": formatting.reward(best),
-        "best_gain": formatting.distance(latest, best),
+        "best": number(best, REWARD),
+        "best_gain": distance(latest, best),
         "whose": "the learner's estimate" if series.estimates.by_learner else "released averages",
-        "smallest": formatting.optional_count(series.smallest("smallest_total")),
-        "totals": formatting.count(series.count("totals")),
-        "withheld": formatting.count(series.count("withheld")),
-        "merged": formatting.count(series.count("merged")),
+        "smallest": number(series.smallest("smallest_total")),
+        "totals": number(series.count("totals")),
+        "withheld": number(series.count("withheld")),
+        "merged": number(series.count("merged")),
     }
     if series.last >= 2 * AVERAGED_ROUNDS:  # before that, the first rounds are among the latest
         baseline = f"the first {AVERAGED_ROUNDS} rounds"
-        texts["gain"] = formatting.gain(latest, series.first_reward, baseline)
+        texts["gain"] = gain(latest, series.first_reward, baseline)
     if campaign.noise and len(series.starts):
-        texts["gain"] = f"noise alone moves it by ±{formatting.reward(series.latest_noise)}"
+        texts["gain"] = f"noise alone moves it by ±{number(series.latest_noise, REWARD)}"
         texts["best_gain"] = f"epsilon {campaign.noise.epsilon:g} a round"
     if not complete:  # what is not known is not zero
-        texts |= dict.fromkeys(("rounds", "totals", "withheld", "merged"), formatting.MISSING)
+        texts |= dict.fromkeys(("rounds", "totals", "withheld", "merged"), MISSING)
     return texts | (_captions(texts, series, campaign, charted) if len(series.starts) else {})
 
 
@@ -47,8 +47,8 @@ def homogeneous(series: Series, campaign: Campaign) -> str:
     """Return how many totals were homogeneous, as far as that can be known."""
     if campaign.noise:
         return "not counted: noise hides them"
-    number, totals = series.count("homogeneous"), series.count("totals")
-    return f"{formatting.count(number)} ({formatting.share(number, totals)})"
+    n_homogeneous, n_totals = series.count("homogeneous"), series.count("totals")
+    return f"{number(n_homogeneous)} ({share(n_homogeneous, n_totals)})"
 
 
 def _captions(
@@ -61,7 +61,7 @@ def _captions(
         else ""
     )
     few = f"The {len(charted) - 1} most played arms of {len(campaign.arms)}. "
-    first = formatting.reward(series.first_reward)
+    first = number(series.first_reward, REWARD)
     return {
         "caption_reward": f"Mean reward of those behind released totals: {texts['reward']} over "
         f"the last {min(AVERAGED_ROUNDS, series.last)} rounds, {first} over the first. The best "

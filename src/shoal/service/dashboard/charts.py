@@ -15,11 +15,7 @@ HEIGHT = 240
 HOMOGENEOUS = "homogeneous totals"
 
 LINES = {
-    "reward": {
-        "reward": "reward",
-        "best": "best single arm so far",
-        "first": "first rounds",
-    },
+    "reward": {"reward": "reward", "best": "best single arm so far", "first": "first rounds"},
     "sizes": {
         "crowd": "smallest crowd",
         "total": "smallest total, reporters",
@@ -27,12 +23,9 @@ LINES = {
         "least": "the line at C",
     },
     "groups": {
-        "whole": "whole",
-        "merged": "merged",
-        "withheld": "withheld",
-        "homogeneous": HOMOGENEOUS,
+        "whole": "whole", "merged": "merged", "withheld": "withheld", "homogeneous": HOMOGENEOUS,
     },
-}
+}  # fmt: skip
 """For each chart of lines, the columns of the data and their labels; the first is on top.
 
 ``first`` and ``least`` have one value for all rounds.
@@ -44,6 +37,8 @@ DASHES = {
 
 Spec = dict[str, Any]
 Figure = alt.Chart | alt.LayerChart | alt.FacetChart
+
+_tip = alt.Tooltip
 
 _ROUND = (
     alt.X("round:Q", title="round")
@@ -79,7 +74,7 @@ def specs(arms: list[str], *, least: int = 1, noise: bool = False) -> dict[str, 
 @lru_cache(maxsize=1)
 def _specs() -> dict[str, Spec]:
     charts: dict[str, Figure] = {
-        "reward": _lines("reward", "mean reward", ".3f", alt.Scale(zero=False)),
+        "reward": _reward(),
         "shares": _shares(),
         "sizes": _sizes(),
         "groups": _groups(),
@@ -88,102 +83,71 @@ def _specs() -> dict[str, Spec]:
     return {name: _to_spec(chart) for name, chart in charts.items()}
 
 
-def _lines(
-    name: str, title: str, number_format: str, scale: alt.Scale, axis: alt.Axis | None = None
-) -> alt.Chart:
+def _lines(name: str, y: alt.Y, spec: str) -> alt.Chart:
     labels = list(LINES[name].values())
-    chart: alt.Chart = (
-        alt.Chart(alt.NamedData(name))
-        .mark_line(strokeWidth=2)
-        .encode(
-            x=_ROUND,
-            y=alt.Y("value:Q", title=title, scale=scale, axis=axis or alt.Axis()),
-            color=alt.Color("what:N", legend=_LEGEND).scale(domain=labels),
-            strokeDash=alt.StrokeDash("what:N", legend=_LEGEND).scale(
-                domain=labels, range=DASHES[name]
-            ),
-            tooltip=[
-                alt.Tooltip("round:Q"),
-                alt.Tooltip("what:N", title="line"),
-                alt.Tooltip("value:Q", format=number_format),
-            ],
-        )
+    dashes = alt.Scale(domain=labels, range=DASHES[name])
+    chart: alt.Chart = alt.Chart(alt.NamedData(name)).mark_line(strokeWidth=2)
+    return chart.encode(
+        x=_ROUND,
+        y=y,
+        color=alt.Color("what:N", legend=_LEGEND).scale(domain=labels),
+        strokeDash=alt.StrokeDash("what:N", legend=_LEGEND, scale=dashes),
+        tooltip=[_tip("round:Q"), _tip("what:N", title="line"), _tip("value:Q", format=spec)],
     )
-    return chart
+
+
+def _reward() -> alt.Chart:
+    return _lines("reward", alt.Y("value:Q", title="mean reward").scale(zero=False), ".3f")
 
 
 def _sizes() -> Figure:
-    lines = _lines("sizes", "users, log scale", ",d", alt.Scale(type="log", nice=False), _LOG)
+    y = alt.Y("value:Q", title="users, log scale", axis=_LOG).scale(type="log", nice=False)
     margin = alt.Chart(alt.InlineData([])).mark_point(opacity=0).encode(y="value:Q")
-    return alt.layer(lines, margin)
+    return alt.layer(_lines("sizes", y, ",d"), margin)
 
 
 def _shares() -> alt.Chart:
-    chart: alt.Chart = (
-        alt.Chart(alt.NamedData("shares"))
-        .mark_area(opacity=0.9)
-        .encode(
-            x=_ROUND,
-            y=alt.Y("share:Q", title="share of users")
-            .stack("zero")
-            .axis(format="%")
-            .scale(domain=[0, 1]),
-            color=alt.Color("arm:N", legend=_ARM_LEGEND),
-            order=alt.Order("rank:Q"),
-            tooltip=[
-                alt.Tooltip("round:Q"),
-                alt.Tooltip("arm:N"),
-                alt.Tooltip("share:Q", format=".1%"),
-            ],
-        )
+    share = alt.Y("share:Q", title="share of users").stack("zero")
+    chart: alt.Chart = alt.Chart(alt.NamedData("shares")).mark_area(opacity=0.9)
+    return chart.encode(
+        x=_ROUND,
+        y=share.axis(format="%").scale(domain=[0, 1]),
+        color=alt.Color("arm:N", legend=_ARM_LEGEND),
+        order=alt.Order("rank:Q"),
+        tooltip=[_tip("round:Q"), _tip("arm:N"), _tip("share:Q", format=".1%")],
     )
-    return chart
 
 
 def _groups() -> Figure:
     area_labels = [label for label in LINES["groups"].values() if label != HOMOGENEOUS]
-    tooltip = [
-        alt.Tooltip("round:Q"),
-        alt.Tooltip("what:N", title="groups"),
-        alt.Tooltip("value:Q", title="a round", format=".1f"),
-    ]
+    value = _tip("value:Q", title="a round", format=".1f")
+    tooltip = [_tip("round:Q"), _tip("what:N", title="groups"), value]
     base = alt.Chart(alt.NamedData("groups")).encode(x=_ROUND, tooltip=tooltip)
-    areas = (
-        base.transform_filter(alt.datum.what != HOMOGENEOUS)
-        .mark_area(interpolate="step", opacity=0.85)
-        .encode(
-            y=alt.Y("value:Q", title="groups a round").stack("zero"),
-            color=alt.Color("what:N", legend=_LEGEND).scale(domain=area_labels),
-            order="rank:Q",
-        )
+    areas = base.transform_filter(alt.datum.what != HOMOGENEOUS)
+    areas = areas.mark_area(interpolate="step", opacity=0.85).encode(
+        y=alt.Y("value:Q", title="groups a round").stack("zero"),
+        color=alt.Color("what:N", legend=_LEGEND).scale(domain=area_labels),
+        order="rank:Q",
     )
-    line = (
-        base.transform_filter(alt.datum.what == HOMOGENEOUS)
-        .mark_line(strokeWidth=2.5)
-        .encode(
+    line = base.transform_filter(alt.datum.what == HOMOGENEOUS).mark_line(strokeWidth=2.5)
+    stroke = alt.Stroke("what:N", legend=_LEGEND)  # the colour of text, seen on every area
+    return alt.layer(
+        areas,
+        line.encode(
             y=alt.Y("value:Q").stack(None),
-            # A scale of its own: the colour of text, which can be seen on every area.
-            stroke=alt.Stroke("what:N", legend=_LEGEND).scale(
-                domain=[HOMOGENEOUS], range="ordinal"
-            ),
-        )
+            stroke=stroke.scale(domain=[HOMOGENEOUS], range="ordinal"),
+        ),
     )
-    return alt.layer(areas, line)
 
 
 def _estimates() -> Figure:
-    base = alt.Chart(alt.NamedData("estimates")).encode(
-        y=alt.Y("arm:N", title=None, sort=alt.EncodingSortField("mean", order="descending")).axis(
-            labelExpr=_SHORT_LABEL
-        )
-    )
-    tooltip = [alt.Tooltip("arm:N"), alt.Tooltip("mean:Q", format=".3f")]
-    intervals = base.mark_rule(strokeWidth=2).encode(
-        x=alt.X("low:Q", title="mean reward over all users").scale(zero=False),
-        x2="high:Q",
-        tooltip=tooltip,
-    )
-    points = base.mark_point(size=70, filled=True, opacity=1).encode(x="mean:Q", tooltip=tooltip)
+    by_mean = alt.EncodingSortField("mean", order="descending")
+    arm = alt.Y("arm:N", title=None, sort=by_mean).axis(labelExpr=_SHORT_LABEL)
+    tooltip = [_tip("arm:N"), _tip("mean:Q", format=".3f")]
+    base = alt.Chart(alt.NamedData("estimates")).encode(y=arm, tooltip=tooltip)
+    low = alt.X("low:Q", title="mean reward over all users").scale(zero=False)
+    intervals = base.mark_rule(strokeWidth=2).encode(x=low, x2="high:Q")
+    points = base.mark_point(size=70, filled=True, opacity=1).encode(x="mean:Q")
     return alt.layer(intervals, points)
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from datetime import UTC, datetime
 
-Formatter = Callable[[float | None], str]
-
 MISSING = "–"
+REWARD = ".3f"
 
 _STATES = {
     "wanted": "the learner is planning, since",
@@ -18,37 +16,13 @@ _STATES = {
 }
 
 
-def count(value: float) -> str:
-    """Return a whole number.
+def number(value: float | None, spec: str = ",.0f") -> str:
+    """Return a number by its format specification, or a dash for none.
 
-    >>> count(12345)
-    '12,345'
+    >>> number(12345), number(0.41234, REWARD), number(None), number(float("nan"))
+    ('12,345', '0.412', '–', '–')
     """
-    return f"{value:,.0f}"
-
-
-def optional_count(value: float | None) -> str:
-    """Return a whole number, or a dash for none."""
-    return MISSING if value is None else count(value)
-
-
-def decimal(value: float | None) -> str:
-    """Return a number with one decimal, or a dash for none."""
-    return MISSING if value is None else f"{value:,.1f}"
-
-
-def reward(value: float | None) -> str:
-    """Return a mean reward, or a dash for none.
-
-    >>> reward(0.41234), reward(None), reward(float("nan"))
-    ('0.412', '–', '–')
-    """
-    return MISSING if value is None or math.isnan(value) else f"{value:.3f}"
-
-
-def percent(value: float | None) -> str:
-    """Return a fraction in per cent, or a dash for none."""
-    return MISSING if value is None else f"{value:.0%}"
+    return MISSING if value is None or math.isnan(value) else format(value, spec)
 
 
 def share(part: int, whole: int) -> str:
@@ -111,8 +85,8 @@ def utc_time(milliseconds: int | None) -> str:
     return f"{time.day} {time:%b %Y, %H:%M:%S} UTC"
 
 
-def round_state(number: int, state: str, since: int | None) -> str:
+def round_state(round_number: int, state: str, since: int | None) -> str:
     """Return the state of a campaign's last round."""
     if state not in _STATES:
         return "No round yet"
-    return f"Round {count(number)}: {_STATES[state]} {utc_time(since)}"
+    return f"Round {number(round_number)}: {_STATES[state]} {utc_time(since)}"

@@ -9,15 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from shoal.service.dashboard.auth import (
-    OptionalSession,
-    ViewerForm,
-    ViewerPage,
-    delete_session_cookie,
-    field,
-    require_same_site,
-    set_session_cookie,
-)
+from shoal.service.dashboard import auth
 from shoal.service.dashboard.rendering import PageRoute, redirect, render
 from shoal.service.dashboard.sessions import LoginAttempts, Sessions
 from shoal.service.problems import TOO_LARGE, ProblemError
@@ -36,7 +28,7 @@ _PAGE = re.compile(r"/[A-Za-z0-9][A-Za-z0-9/._-]*")
 
 
 @router.get("/login")
-def show_login(request: Request, session: OptionalSession, following: Next = "/") -> Response:
+def show_login(request: Request, session: auth.OptionalSession, following: Next = "/") -> Response:
     """Show the form."""
     if session is not None:
         return redirect(_local_page(following))
@@ -46,7 +38,7 @@ def show_login(request: Request, session: OptionalSession, following: Next = "/"
 @router.post("/login")
 async def log_in(request: Request, aggregator: Service) -> Response:
     """Begin a session."""
-    require_same_site(request)
+    auth.require_same_site(request)
     attempts: LoginAttempts = request.app.state.login_attempts
     address = request.client.host if request.client else ""
     if attempts.too_many(address, aggregator.clock()):
@@ -57,23 +49,23 @@ async def log_in(request: Request, aggregator: Service) -> Response:
     if not length.isdigit() or int(length) > MAX_FORM_BYTES:
         raise ProblemError(TOO_LARGE)
     async with request.form() as form:
-        token, following = field(form, "token"), _local_page(field(form, "next"))
+        token, following = auth.field(form, "token"), _local_page(auth.field(form, "next"))
     session = await run_in_threadpool(Sessions(aggregator).begin, token)
     if session is None:
         attempts.add_failure(address, aggregator.clock())
         await asyncio.sleep(PAUSE)
         return _login_page(request, status=401, error=WRONG, following=following)
     response = redirect(following)
-    set_session_cookie(request, response, session)
+    auth.set_session_cookie(request, response, session)
     return response
 
 
 @router.post("/logout")
-def log_out(page: ViewerPage, form: ViewerForm) -> Response:
+def log_out(page: auth.ViewerPage, form: auth.ViewerForm) -> Response:
     """End the session."""
     Sessions(page.aggregator).end(page.session.secret)
     response = redirect("/login")
-    delete_session_cookie(response)
+    auth.delete_session_cookie(response)
     return response
 
 

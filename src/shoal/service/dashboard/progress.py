@@ -7,7 +7,6 @@ the route, which may also be read for other charts.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Annotated
 
 import numpy as np
@@ -16,9 +15,9 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from shoal.arrays import FloatArray
 from shoal.service.aggregator import Aggregator
 from shoal.service.campaign import Campaign, Frozen
-from shoal.service.dashboard import formatting
 from shoal.service.dashboard.auth import require_reader
 from shoal.service.dashboard.captions import OTHERS, page_texts
+from shoal.service.dashboard.formatting import REWARD, number, round_state
 from shoal.service.dashboard.rendering import compressed
 from shoal.service.dashboard.series import Series, read_released
 from shoal.service.web.access import Name, Service
@@ -109,8 +108,8 @@ def campaign_view(aggregator: Aggregator, name: str, *, after: int = 0, width: i
     estimates = _estimates(series, campaign.arms, charted)
     points = _points(series, campaign, members)
     texts = page_texts(series, campaign, charted, complete=complete) | {
-        "state": formatting.round_state(now.number, now.state, now.since),
-        "users": formatting.count(sum(aggregator.directory.roster(name).active)),
+        "state": round_state(now.number, now.state, now.since),
+        "users": number(sum(aggregator.directory.roster(name).active)),
     }
     first = _rounded(series.first_reward, 4)
     return View(
@@ -211,25 +210,20 @@ def _tables(
     leasts: Column = [least] * n_points
     listed = sorted({round(i) for i in np.linspace(0, n_points - 1, TABLE_ROWS)})
 
-    def rows(columns: Iterable[Column], text: formatting.Formatter) -> list[list[str]]:
-        shown = list(columns)
+    def rows(columns: list[Column], spec: str) -> list[list[str]]:
         return [
-            [formatting.count(points.round[i]), *(text(column[i]) for column in shown)]
+            [number(points.round[i]), *(number(column[i], spec) for column in columns)]
             for i in (listed if n_points else ())
         ]
 
     intervals = zip(estimates.arm, estimates.mean, estimates.low, estimates.high, strict=True)
     ranked = sorted(intervals, key=lambda row: -(row[1] or 0.0))
     return {
-        "reward": rows((points.reward, points.best, firsts), formatting.reward),
-        "shares": rows(points.shares, formatting.percent),
-        "sizes": rows(
-            (points.crowd, points.group, points.total, leasts), formatting.optional_count
-        ),
-        "groups": rows(
-            (points.whole, points.merged, points.withheld, points.homogeneous), formatting.decimal
-        ),
-        "estimates": [[arm, *map(formatting.reward, values)] for arm, *values in ranked],
+        "reward": rows([points.reward, points.best, firsts], REWARD),
+        "shares": rows(points.shares, ".0%"),
+        "sizes": rows([points.crowd, points.group, points.total, leasts], ",.0f"),
+        "groups": rows([points.whole, points.merged, points.withheld, points.homogeneous], ",.1f"),
+        "estimates": [[arm, *(number(x, REWARD) for x in values)] for arm, *values in ranked],
     }
 
 

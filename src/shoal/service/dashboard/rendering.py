@@ -72,7 +72,7 @@ _templates = Environment(
     lstrip_blocks=True,
 )
 _templates.globals["asset"] = assets.address
-_templates.filters |= {"json": _json, "count": formatting.count, "utc_time": formatting.utc_time}
+_templates.filters |= {"json": _json, "count": formatting.number, "utc_time": formatting.utc_time}
 
 
 def render(

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from shoal.service.dashboard import (
     arms,
     assets,
+    charts,
     login,
     new_campaign,
     operations,
@@ -32,8 +33,6 @@ def warm_up() -> None:
     """Prepare in a thread what the first page would wait for."""
 
     def work() -> None:
-        from shoal.service.dashboard import charts
-
         charts.specs([])
         assets.asset(assets.CHARTS)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
-import threading
+from collections import Counter
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -87,29 +87,25 @@ class Sessions:
 
 
 class LoginAttempts:
-    """Counts failed logins by address in each minute, so that nobody guesses quickly."""
+    """Counts failed logins by address in each minute, so that nobody guesses quickly.
+
+    Only the event loop uses it.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._minute = 0
-        self._failures: dict[str, int] = {}
+        self._failures: Counter[str] = Counter()
 
     def too_many(self, address: str, now: int) -> bool:
         """Return whether an address must wait for the next minute."""
-        with self._lock:
-            self._start_minute(now)
-            return self._failures.get(address, 0) >= MAX_FAILURES
+        return now // MINUTE == self._minute and self._failures[address] >= MAX_FAILURES
 
     def add_failure(self, address: str, now: int) -> None:
         """Count a failed login."""
-        with self._lock:
-            self._start_minute(now)
-            self._failures[address] = self._failures.get(address, 0) + 1
-
-    def _start_minute(self, now: int) -> None:
         if now // MINUTE != self._minute:
             self._minute = now // MINUTE
             self._failures.clear()
+        self._failures[address] += 1
 
 
 def _digest(secret: str) -> bytes:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 from fastapi import APIRouter, Response
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.audit import THREATS
 from shoal.service.campaign import Campaign
-from shoal.service.dashboard import captions, charts, checks, formatting
+from shoal.service.dashboard import captions, charts, checks
 from shoal.service.dashboard.auth import ViewerPage
+from shoal.service.dashboard.formatting import MISSING, number
 from shoal.service.dashboard.progress import campaign_view
 from shoal.service.dashboard.rendering import PageRoute
 from shoal.service.dashboard.series import Series, read_released
@@ -26,18 +27,6 @@ NOT_IN_THE_STORE = (
      "nothing before they close are properties of the program, shown by its tests."),
 )  # fmt: skip
 """Threats, by number, that no check of the store can show to be answered."""
-
-
-@dataclass(frozen=True)
-class CampaignRow:
-    """A campaign in the list."""
-
-    name: str
-    users: int
-    arms: int
-    least: int
-    state: str
-    now: str
 
 
 @router.get("/")
@@ -85,33 +74,32 @@ def show_anonymity(name: Name, page: ViewerPage) -> Response:
 
 
 def _released(series: Series, campaign: Campaign, *, complete: bool) -> dict[str, str]:
-    count, optional_count = formatting.count, formatting.optional_count
     facts = {
-        "Rounds released": count(series.last),
-        "Totals released": count(series.count("totals")),
-        "Smallest total ever, in reporters": optional_count(series.smallest("smallest_total")),
-        "Smallest group ever, by plan": optional_count(series.smallest("smallest_group")),
-        "Totals over merged groups": count(series.count("merged")),
-        "Groups withheld permanently": count(series.count("withheld")),
+        "Rounds released": number(series.last),
+        "Totals released": number(series.count("totals")),
+        "Smallest total ever, in reporters": number(series.smallest("smallest_total")),
+        "Smallest group ever, by plan": number(series.smallest("smallest_group")),
+        "Totals over merged groups": number(series.count("merged")),
+        "Groups withheld permanently": number(series.count("withheld")),
         "Homogeneous totals, all 0 or all 1": captions.homogeneous(series, campaign),
     }
     if not complete:  # what is not known is not zero
-        facts = dict.fromkeys(facts, formatting.MISSING)
+        facts = dict.fromkeys(facts, MISSING)
     if campaign.noise:
         epsilon = campaign.noise.epsilon
-        composed = f"{series.last * epsilon:g}" if complete else formatting.MISSING
+        composed = f"{series.last * epsilon:g}" if complete else MISSING
         facts["Epsilon of the noise, each round"] = f"{epsilon:g}"
         facts["Epsilon of all rounds together"] = composed
     return facts
 
 
-def _row(aggregator: Aggregator, name: str) -> CampaignRow:
-    campaign, last = aggregator.directory.campaign(name), aggregator.rounds.latest(name)
-    return CampaignRow(
-        name,
-        sum(aggregator.directory.roster(name).active),
-        sum(arm.until is None for arm in aggregator.directory.arms(name)),
-        campaign.least,
-        last.state if last else "new",
-        f"Round {formatting.count(last.number)}" if last else "No round yet",
-    )
+def _row(aggregator: Aggregator, name: str) -> dict[str, Any]:
+    directory, last = aggregator.directory, aggregator.rounds.latest(name)
+    return {
+        "name": name,
+        "n_users": sum(directory.roster(name).active),
+        "n_arms": sum(arm.until is None for arm in directory.arms(name)),
+        "least": directory.campaign(name).least,
+        "state": last.state if last else "new",
+        "now": f"Round {number(last.number)}" if last else "No round yet",
+    }
