@@ -33,7 +33,7 @@ def create_app(
 ) -> FastAPI:
     """Create the aggregator's application; it closes the aggregator when it stops."""
     metrics = Metrics(aggregator.releases.shown)
-    aggregator.releases.on_release = metrics.released
+    aggregator.releases.on_release = metrics.add_release
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -159,6 +159,6 @@ async def _count(request: Request, aggregator: Aggregator, name: str, number: in
     refused = await asyncio.wrap_future(aggregator.reports.submit(name, number, reports))
     if refused:
         metrics: Metrics = request.app.state.metrics
-        metrics.refused(name, (kind.name for _, kind in refused))
+        metrics.add_refusals(name, (kind.name for _, kind in refused))
     answer = {"refused": [{"index": index, "type": kind.type} for index, kind in refused]}
     return Response(_encoder.encode(answer), media_type="application/json")

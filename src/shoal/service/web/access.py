@@ -21,8 +21,8 @@ Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 async def service(request: Request) -> Aggregator:
     """Return the aggregator that this application serves."""
-    found: Aggregator = request.app.state.aggregator
-    return found
+    aggregator: Aggregator = request.app.state.aggregator
+    return aggregator
 
 
 Service = Annotated[Aggregator, Depends(service)]
@@ -32,7 +32,7 @@ Number = Annotated[int, Path(ge=1, le=2**31 - 1, description="Rounds count from 
 
 
 def allow(*roles: Role) -> Any:
-    """Return a dependency that lets these roles in and gives the route the caller's role."""
+    """Return a dependency that admits these roles; its value is the caller's role."""
 
     async def check(aggregator: Service, credentials: Credentials) -> Role:
         role = aggregator.access.role_of(credentials.credentials) if credentials else None
@@ -46,17 +46,17 @@ def allow(*roles: Role) -> Any:
 
 
 class TokenFirst(APIRoute):
-    """A route that reads no body of a caller without a valid token."""
+    """A route that reads no body from a caller without a valid token."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return what answers a request."""
+        """Return the handler, with the check before it."""
         handler = super().get_route_handler()
 
-        async def answer(request: Request) -> Response:
+        async def check_token(request: Request) -> Response:
             credentials = await _bearer(request)
             aggregator = await service(request)
             if not (credentials and aggregator.access.role_of(credentials.credentials)):
                 raise ProblemError(UNAUTHENTICATED)
             return await handler(request)
 
-        return answer if self.body_field else handler
+        return check_token if self.body_field else handler

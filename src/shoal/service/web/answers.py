@@ -62,7 +62,7 @@ def problem(kind: Kind, detail: str = "") -> Response:
 
 
 def install(app: FastAPI, *, page: Callable[[Request, Kind], Response]) -> None:
-    """Answer every refusal with a problem; a browser at no address of ours gets a ``page``."""
+    """Answer every refusal with a problem; a browser at an unknown address gets a ``page``."""
 
     @app.exception_handler(ProblemError)
     async def refused(request: Request, error: ProblemError) -> Response:
@@ -72,7 +72,7 @@ def install(app: FastAPI, *, page: Callable[[Request, Kind], Response]) -> None:
     async def invalid(request: Request, error: RequestValidationError) -> Response:
         if any(item["type"] == "json_invalid" for item in error.errors()):
             return problem(MALFORMED)
-        if isinstance(error.body, bytes):  # it was not even tried as JSON
+        if isinstance(error.body, bytes):  # it was not read as JSON
             return problem(NOT_JSON)
         return problem(
             INVALID, "; ".join(_rule(item["loc"], item["msg"]) for item in error.errors())

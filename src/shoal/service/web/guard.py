@@ -50,29 +50,29 @@ class Guard:
         started = time.perf_counter()
         status = 0
 
-        async def note(message: Message) -> None:
+        async def send_and_note(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self._app(scope, self._limited(scope, receive), note)
+            await self._app(scope, self._limited(scope, receive), send_and_note)
         except asyncio.CancelledError:  # the server stops and has waited long enough
             if not status:
-                await problem(FAULT)(scope, receive, note)
+                await problem(FAULT)(scope, receive, send_and_note)
         except Exception as error:
             away = STORE_AWAY if isinstance(error, OperationalError) else FAULT
             kind = error.kind if isinstance(error, ProblemError) else away
             if kind in (FAULT, STORE_AWAY):
                 log.error("fault %s at %s", type(error).__name__, places(error))
             if not status:
-                await problem(kind)(scope, receive, note)
+                await problem(kind)(scope, receive, send_and_note)
         seconds = time.perf_counter() - started
         route = getattr(scope.get("route"), "path", "none")
         method = scope["method"] if scope["method"] in METHODS else "other"
         campaign = scope.get("path_params", {}).get("name", "")
-        self._metrics.saw(method, route, status, seconds, campaign=campaign)
+        self._metrics.add_request(method, route, status, seconds, campaign=campaign)
         if not takes_reports(route, status):
             log.info("%s %s %d %.1f ms", method, route, status, 1e3 * seconds)
 

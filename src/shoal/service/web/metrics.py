@@ -7,8 +7,8 @@ release until the learner has it on record (threat 17).
 
 from __future__ import annotations
 
+import collections
 import threading
-from collections import Counter as Counts
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -27,24 +27,19 @@ def takes_reports(route: str, status: int) -> bool:
 
 
 @dataclass
-class Held:
-    """What reports to a campaign have cost since its last release."""
+class PendingReports:
+    """Requests with reports to a campaign since its last release."""
 
     requests: int = 0
     seconds: float = 0.0
-    reasons: Counts[str] = field(default_factory=Counts)
+    refusals: collections.Counter[str] = field(default_factory=collections.Counter)
 
 
-class Told(NamedTuple):
-    """What there is to count of a release."""
+class PendingRelease(NamedTuple):
+    """A release, and the reports before it, that are not counted yet."""
 
-    campaign: str
-    round: int
-    totals: int
-    merged: int
-    withheld: int
-    homogeneous: int
-    held: Held
+    document: Document
+    reports: PendingReports
 
 
 class Metrics:
@@ -58,8 +53,8 @@ class Metrics:
 
     def __init__(self, shown: Callable[[str], int | None]) -> None:
         self._shown = shown
-        self._held: dict[str, Held] = {}  # by campaign
-        self._waiting: list[Told] = []  # releases that the learner has not on record
+        self._reports_of = collections.defaultdict[str, PendingReports](PendingReports)
+        self._releases: list[PendingRelease] = []  # that the learner has not on record
         self._lock = threading.Lock()
         self._registry = registry = CollectorRegistry()
         self._requests = Histogram(
@@ -87,56 +82,52 @@ class Metrics:
             "shoal_homogeneous_totals", "Totals of all 0 or all 1.", registry=registry
         )
 
-    def saw(
+    def add_request(
         self, method: str, route: str, status: int, seconds: float, *, campaign: str = ""
     ) -> None:
         """Count a request by its route's template; one that brought reports, later."""
         if takes_reports(route, status):
             with self._lock:
-                held = self._held.setdefault(campaign, Held())
-                held.requests += 1
-                held.seconds += seconds
+                reports = self._reports_of[campaign]
+                reports.requests += 1
+                reports.seconds += seconds
         else:
             self._requests.labels(method, route, status).observe(seconds)
 
-    def refused(self, campaign: str, reasons: Iterable[str]) -> None:
+    def add_refusals(self, campaign: str, reasons: Iterable[str]) -> None:
         """Count refused reports, with their campaign's next release."""
         with self._lock:
-            self._held.setdefault(campaign, Held()).reasons.update(reasons)
+            self._reports_of[campaign].refusals.update(reasons)
 
-    def released(self, document: Document) -> None:
-        """Count a release once people may see it, and with it what was held back until now."""
+    def add_release(self, document: Document) -> None:
+        """Count a release and the reports before it, once the release may be shown."""
         with self._lock:
-            told = Told(
-                document.campaign,
-                document.round,
-                len(document.totals),
-                sum(len(total.parts) > 1 for total in document.totals),
-                document.withheld,
-                document.homogeneous,
-                self._held.pop(document.campaign, Held()),
-            )
-            self._waiting.append(told)
-        self._settle()
+            reports = self._reports_of.pop(document.campaign, PendingReports())
+            self._releases.append(PendingRelease(document, reports))
+        self._count_shown()
 
-    def _settle(self) -> None:
-        waiting = {told.campaign for told in list(self._waiting)}
-        shown = {name: self._shown(name) or 0 for name in waiting}  # may ask the store
+    def _count_shown(self) -> None:
+        campaigns = {release.document.campaign for release in list(self._releases)}
+        last = {name: self._shown(name) or 0 for name in campaigns}  # may ask the store
+
+        def shown(release: PendingRelease) -> bool:
+            return release.document.round <= last.get(release.document.campaign, 0)
+
         with self._lock:
-            seen = [told for told in self._waiting if told.round <= shown.get(told.campaign, 0)]
-            self._waiting = [told for told in self._waiting if told not in seen]
-        for told in seen:
-            self._reports.inc(told.held.requests)
-            self._report_seconds.inc(told.held.seconds)
-            for reason, count in told.held.reasons.items():
+            counted = [release for release in self._releases if shown(release)]
+            self._releases = [release for release in self._releases if not shown(release)]
+        for document, reports in counted:
+            self._reports.inc(reports.requests)
+            self._report_seconds.inc(reports.seconds)
+            for reason, count in reports.refusals.items():
                 self._refused.labels(reason).inc(count)
             self._rounds.inc()
-            self._totals.inc(told.totals)
-            self._merged.inc(told.merged)
-            self._withheld.inc(told.withheld)
-            self._homogeneous.inc(told.homogeneous)
+            self._totals.inc(len(document.totals))
+            self._merged.inc(sum(len(total.parts) > 1 for total in document.totals))
+            self._withheld.inc(document.withheld)
+            self._homogeneous.inc(document.homogeneous)
 
     def text(self) -> bytes:
         """Return everything in Prometheus's format."""
-        self._settle()
+        self._count_shown()
         return generate_latest(self._registry)
