@@ -14,7 +14,7 @@ def test_settings_come_from_a_file_and_the_environment_wins(tmp_path: Path) -> N
     file.write_text('data = "/srv/shoal"\n[aggregator]\nport = 9000\nhost = "::1"\n')
     found = load_settings({"SHOAL_AGGREGATOR_PORT": "9001"}, file=file)
     assert (found.aggregator.port, found.aggregator.host) == (9001, "::1")
-    assert found.aggregator_database == "sqlite:////srv/shoal/aggregator.db"
+    assert found.database("aggregator") == "sqlite:////srv/shoal/aggregator.db"
     assert found.key_file == Path("/srv/shoal/aggregator.key")
     assert load_settings({}).aggregator.min_group_size_floor == 5
 
@@ -45,8 +45,8 @@ def test_a_misspelt_variable_is_refused_and_the_nearest_named() -> None:
 def test_a_data_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
     settings = load_settings({"SHOAL_DATA": str(tmp_path / name)})
     for url, file in (
-        (settings.aggregator_database, "aggregator.db"),
-        (settings.learner_database, "learner.db"),
+        (settings.database("aggregator"), "aggregator.db"),
+        (settings.database("learner"), "learner.db"),
     ):
         assert Database(url).file == tmp_path / name / file
 

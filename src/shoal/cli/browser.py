@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from shoal.errors import ShoalError
 
-MILLISECONDS = 10_000  # that any one step may take
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+STEP_MILLISECONDS = 10_000  # that any one step may take
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 OPTIONS = [
     "--disable-gpu", "--disable-background-networking", "--disable-component-update",
-    "--disable-sync", "--no-first-run", "--no-sandbox",  # it only ever sees this machine's pages
+    "--disable-sync", "--no-first-run", "--hide-scrollbars",
+    "--no-sandbox",  # it only ever sees this machine's pages
 ]  # fmt: skip
 
 
-def take_picture(url: str, token: str, path: str, file: Path) -> None:
-    """Log in at ``url`` with a token, go to ``path`` and keep what is seen there as a PNG file."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
+@contextmanager
+def open_browser() -> Iterator[Browser]:
+    """Start the browser of this machine, or say what is missing for it."""
+    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if executable is None:
         raise ShoalError("a picture needs Chromium: sudo apt-get install chromium.")
     try:
         from playwright.sync_api import Error, sync_playwright
@@ -26,17 +34,22 @@ def take_picture(url: str, token: str, path: str, file: Path) -> None:
         raise ShoalError("a picture needs playwright: pip install playwright.") from None
     try:
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=found, args=OPTIONS)
-            page = browser.new_page(viewport={"width": 1280, "height": 800})
-            page.set_default_timeout(MILLISECONDS)
-            page.goto(f"{url}/login")
-            page.fill("input[name=token]", token)
-            page.press("input[name=token]", "Enter")
-            page.wait_for_url(lambda address: "/login" not in address)
-            page.goto(f"{url}{path}", wait_until="networkidle")
-            page.screenshot(path=file, full_page=True)
+            browser = playwright.chromium.launch(executable_path=executable, args=OPTIONS)
+            yield browser
             browser.close()
     except Error as error:
-        raise ShoalError(
-            f"the picture could not be taken: {error.message.splitlines()[0]}"
-        ) from None
+        reason = error.message.splitlines()[0]
+        raise ShoalError(f"the picture could not be taken: {reason}") from None
+
+
+def take_picture(url: str, token: str, path: str, file: Path) -> None:
+    """Log in at ``url`` with a token, go to ``path`` and save the page as a PNG file."""
+    with open_browser() as browser:
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.set_default_timeout(STEP_MILLISECONDS)
+        page.goto(f"{url}/login")
+        page.fill("input[name=token]", token)
+        page.press("input[name=token]", "Enter")
+        page.wait_for_url(lambda address: "/login" not in address)
+        page.goto(f"{url}{path}", wait_until="networkidle")
+        page.screenshot(path=file, full_page=True)

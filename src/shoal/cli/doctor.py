@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from shoal.cli.options import json_option
-from shoal.cli.serve import config_option, data_option, read_settings
+from shoal.cli.serve import with_settings
+
+if TYPE_CHECKING:
+    from shoal.service.settings import Settings
 
 
 @click.command(name="doctor")
-@config_option
-@data_option
+@with_settings
 @click.option(
     "--role",
     type=click.Choice(["both", "aggregator", "learner"]),
@@ -24,31 +25,25 @@ from shoal.cli.serve import config_option, data_option, read_settings
 )
 @json_option
 def command(
-    config: Path | None,
-    data: Path | None,
-    role: Literal["both", "aggregator", "learner"],
-    as_json: bool,
+    settings: Settings, role: Literal["both", "aggregator", "learner"], as_json: bool
 ) -> None:
     """Check the service's settings, stores and clocks, and every stored plan and release.
 
-    Exit code 0 means that nothing was found, 1 that something was.
+    Exit code 0 means that no check failed, 1 that at least one did.
     """
-    settings = read_settings(config, data)
-    from shoal.service.doctor import Finding, examine
+    from shoal.service.doctor import examine
 
-    found: list[Finding] = []
-    if role != "learner":
-        found += examine(settings, "aggregator")
+    findings = [*examine(settings, "aggregator")] if role != "learner" else []
     if role != "aggregator":
-        found += examine(settings, "learner")
-    faults = [finding for finding in found if finding.fault]
+        findings += examine(settings, "learner")
+    n_faults = sum(bool(finding.fault) for finding in findings)
     if as_json:
-        click.echo(json.dumps([{"check": f.check, "fault": f.fault} for f in found]))
+        click.echo(json.dumps([{"check": f.check, "fault": f.fault} for f in findings]))
     else:
-        for finding in found:
+        for finding in findings:
             click.echo(f"{'FAULT' if finding.fault else 'ok':5} {finding.check}")
             if finding.fault:
                 click.echo(f"      {finding.fault}")
-        click.echo(f"{len(found)} checks, {len(faults)} fault{'s' * (len(faults) != 1)}")
-    if faults:
+        click.echo(f"{len(findings)} checks, {n_faults} fault{'s' * (n_faults != 1)}")
+    if n_faults:
         raise SystemExit(1)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -27,78 +29,86 @@ data_option = click.option(
 )
 
 
-class Given(NamedTuple):
-    """What was given to ``serve`` before a role."""
+class ServeOptions(NamedTuple):
+    """The options of ``serve``, which stand before a role."""
 
     config: Path | None
     data: Path | None
     new_tokens: bool
     abandon_open_rounds: bool
 
+    def settings(self) -> Settings:
+        """Read the settings."""
+        return read_settings(self.config, self.data)
+
 
 def read_settings(config: Path | None, data: Path | None) -> Settings:
-    """Read the settings that the command line and the environment give."""
+    """Read the settings from the command line, the file and the environment."""
     need_service()
     from shoal.service.settings import load_settings
 
-    environment = dict(os.environ)
-    if data is not None:
-        environment["SHOAL_DATA"] = str(data)
-    return load_settings(environment, file=config)
+    folder = {} if data is None else {"SHOAL_DATA": str(data)}
+    return load_settings(os.environ | folder, file=config)
+
+
+def with_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options --config and --data, and pass ``settings`` in their place."""
+
+    @config_option
+    @data_option
+    @wraps(command)
+    def run(config: Path | None, data: Path | None, **options: Any) -> None:
+        command(settings=read_settings(config, data), **options)
+
+    return run
 
 
 @click.group(name="serve", invoke_without_command=True)
 @config_option
 @data_option
-@click.option("--new-tokens", is_flag=True, help="Revoke all tokens; make and print new ones.")
+@click.option("--new-tokens", is_flag=True, help="Revoke all tokens; create and print new ones.")
 @click.option(
     "--abandon-open-rounds",
     is_flag=True,
-    help="Where the key is lost: give up the open rounds, whose sums can't be read.",
+    help="If the key is lost: abandon the open rounds, whose sums can't be read.",
 )
 @click.pass_context
-def command(
-    ctx: click.Context,
-    config: Path | None,
-    data: Path | None,
-    new_tokens: bool,
-    abandon_open_rounds: bool,
-) -> None:
-    """Run the service until it is told to stop.
+def command(ctx: click.Context, /, **values: Any) -> None:
+    """Run the service until it is stopped.
 
     Without a role, one process tree runs both on this machine. The first start prints a token
     for each role, once.
     """
-    ctx.obj = Given(config, data, new_tokens, abandon_open_rounds)
+    ctx.obj = options = ServeOptions(**values)
     if ctx.invoked_subcommand is None:
-        settings = read_settings(config, data)
+        settings = options.settings()
         from shoal.service.supervisor import run_both
 
-        options = ["--new-tokens"] * new_tokens
-        options += ["--abandon-open-rounds"] * abandon_open_rounds
-        raise SystemExit(run_both(settings, options=options))
+        flags = ["--new-tokens"] * options.new_tokens
+        flags += ["--abandon-open-rounds"] * options.abandon_open_rounds
+        raise SystemExit(run_both(settings, options=flags))
 
 
 @command.command()
 @click.pass_obj
-def aggregator(given: Given) -> None:
+def aggregator(options: ServeOptions) -> None:
     """Run the aggregator alone."""
-    settings = read_settings(given.config, given.data)
+    settings = options.settings()
     from shoal.service.process import run_aggregator
 
     run_aggregator(
         settings,
         announce=click.echo,
-        new_tokens=given.new_tokens,
-        abandon_open_rounds=given.abandon_open_rounds,
+        new_tokens=options.new_tokens,
+        abandon_open_rounds=options.abandon_open_rounds,
     )
 
 
 @command.command()
 @click.pass_obj
-def learner(given: Given) -> None:
+def learner(options: ServeOptions) -> None:
     """Run the learner alone; SHOAL_LEARNER_TOKEN is its token."""
-    settings = read_settings(given.config, given.data)
+    settings = options.settings()
     from shoal.service.process import run_learner
 
     run_learner(settings)

@@ -1,4 +1,4 @@
-"""The whole service for a while: ``shoal serve`` in a folder that goes when it ends."""
+"""A temporary service: ``shoal serve`` in a folder that is removed when it ends."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def embedded(*, port: int = 0, settings: Mapping[str, str] | None = None) -> Ite
     port
         To listen on; 0 is any that is free.
     settings
-        What is not to be as by default, by the name of the environment's variable.
+        Settings other than the defaults, by the names of their environment variables.
     """
     with TemporaryDirectory(prefix="shoal-") as name, ExitStack() as stack:
         folder = Path(name)
         port = free_port(wanted=port)
-        own = {k: v for k, v in os.environ.items() if not k.startswith("SHOAL_")} | {
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("SHOAL_")} | {
             "SHOAL_DATA": str(folder / "data"),
             "SHOAL_AGGREGATOR_PORT": str(port),
             "SHOAL_LEARNER_PORT": str(free_port()),
@@ -50,7 +50,7 @@ def embedded(*, port: int = 0, settings: Mapping[str, str] | None = None) -> Ite
         log = stack.enter_context((folder / "log").open("w+"))
         tree = subprocess.Popen(
             [sys.executable, "-m", "shoal.cli", "serve"],
-            env=own,
+            env=environment,
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
@@ -63,22 +63,22 @@ def embedded(*, port: int = 0, settings: Mapping[str, str] | None = None) -> Ite
             role, _, token = tree.stdout.readline().partition(" ")
             if not role:
                 log.seek(0)
-                said = log.read().strip().splitlines()
-                raise ShoalError(f"the service did not start: {said[-1] if said else 'no reason'}")
+                lines = log.read().strip().splitlines() or ["no reason"]
+                raise ShoalError(f"the service did not start: {lines[-1]}")
             tokens[role] = token.strip()
         yield Embedded(f"http://127.0.0.1:{port}", tokens, tree.pid)
 
 
 def free_port(*, wanted: int = 0) -> int:
-    """Return a port of this machine that nobody listens on, or refuse the one that is wanted."""
+    """Return a free port of this machine, or refuse the one that is wanted."""
     with socket.socket() as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             trial.bind(("127.0.0.1", wanted))
         except (OSError, OverflowError) as error:
             raise InvalidInputError(f"port must be free; {wanted}: {error}.") from None
-        found: int = trial.getsockname()[1]
-        return found
+        port: int = trial.getsockname()[1]
+        return port
 
 
 def _stop(tree: subprocess.Popen[str]) -> None:

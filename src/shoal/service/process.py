@@ -1,4 +1,4 @@
-"""Running the roles: each is one process with its own store and nothing of the other's."""
+"""Runs a role: one process with its own store and nothing of the other's."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run_aggregator(
     new_tokens: bool = False,
     abandon_open_rounds: bool = False,
 ) -> None:
-    """Serve the aggregator; its first start makes one token per role and announces them."""
+    """Serve the aggregator; its first start creates one token per role and announces them."""
     from shoal.service.aggregator import Aggregator
     from shoal.service.aggregator.keys import check_secrets, claim_key
     from shoal.service.application import create_app
@@ -56,13 +56,13 @@ def run_aggregator(
 
     part = settings.aggregator
     listener = _bind("aggregator", part.host, part.port)
-    database = open_store(settings.aggregator_database, "aggregator")
-    give_up, now = abandon_open_rounds, system_clock()
+    database = open_store(settings.database("aggregator"), "aggregator")
+    abandon, now = abandon_open_rounds, system_clock()
     try:
-        key = claim_key(database, settings.key_file, now=now, abandon_open_rounds=give_up)
-        check_secrets(database, settings.secrets, now=now, abandon_open_rounds=give_up)
+        key = claim_key(database, settings.key_file, now=now, abandon_open_rounds=abandon)
+        check_secrets(database, settings.secrets, now=now, abandon_open_rounds=abandon)
     except OSError as error:
-        raise ShoalError(f"key_file can't be read or made: {_reason(error)}") from None
+        raise ShoalError(f"key_file can't be read or created: {_reason(error)}") from None
     floor = part.min_group_size_floor
     aggregator = Aggregator(database, key=key, secrets=settings.secrets, floor=floor)
     _announce_tokens(aggregator.access, settings, announce, new=new_tokens)
@@ -73,10 +73,10 @@ def run_aggregator(
 
 
 def _bind(role: Role, host: str, port: int) -> socket:
-    """Take the address before anything is made or told; it answers once it is served."""
+    """Bind an address before anything is created; requests wait until it is served."""
     try:
         family, kind, protocol, _, address = getaddrinfo(host, port, type=SOCK_STREAM)[0]
-        listener = socket(family, kind, protocol)  # named: else asyncio lets answers wait for 40 ms
+        listener = socket(family, kind, protocol)  # else asyncio delays small answers by 40 ms
         listener.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
         listener.bind(address)
     except (OSError, OverflowError) as error:
@@ -120,27 +120,21 @@ def run_learner(settings: Settings) -> None:
     if not part.token:
         raise InvalidInputError("learner.token must be a learner's token; set SHOAL_LEARNER_TOKEN.")
     listener = _bind("learner", part.host, part.port)
-    database = open_store(settings.learner_database, "learner")
+    database = open_store(settings.database("learner"), "learner")
     learner = Learner(database, Client(part.aggregator, part.token, patience=5.0))
     stopped = threading.Event()
     _serve(create_app(learner, stopped), listener, seconds=HEAD_SECONDS, stop=stopped.set)
 
 
 class Server(uvicorn.Server):
-    """A server that says when it is about to stop, so that nobody keeps it waiting.
-
-    Parameters
-    ----------
-    stop
-        Lets requests that only wait come to an end.
-    """
+    """A server that calls ``stop`` before it stops, so that requests that only wait end."""
 
     def __init__(self, config: uvicorn.Config, *, stop: Callable[[], None]) -> None:
         super().__init__(config)
         self._stop = stop
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
-        """Take no more requests, and finish those that are there."""
+        """Accept no more requests, and finish the present ones."""
         self._stop()
         await super().shutdown(sockets)
 
@@ -165,7 +159,7 @@ def _serve(app: FastAPI, listener: socket, *, seconds: float, stop: Callable[[],
 
 
 def _end_with_parent() -> None:
-    """Wait for the supervisor to be gone: then its end of the pipe is closed."""
+    """End this process when the supervisor has ended, which closes its end of the pipe."""
     while os.read(sys.stdin.fileno(), 1):  # not its buffer, which this thread would hold at the end
         pass
     os._exit(1)

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import URL
 
 from shoal.errors import InvalidInputError, UnknownNameError
 
+if TYPE_CHECKING:
+    from shoal.service.store.migrate import Role
+
 
 @dataclass(frozen=True, kw_only=True)
 class AggregatorSettings:
-    """What the aggregator is told; ``database`` and ``key_file`` default to the data folder."""
+    """The aggregator's settings; ``database`` and ``key_file`` default to the data folder."""
 
     database: str = ""
     key_file: str = ""
@@ -38,7 +41,7 @@ class AggregatorSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class LearnerSettings:
-    """What the learner is told; it reaches the aggregator over HTTP and in no other way."""
+    """The learner's settings; it reaches the aggregator over HTTP and in no other way."""
 
     database: str = ""
     aggregator: str = "http://127.0.0.1:8000"
@@ -49,21 +52,17 @@ class LearnerSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """All settings of a machine; a role reads its own part only."""
+    """All settings of a machine; each role reads its part only."""
 
     data: Path = Path("shoal-data")
     aggregator: AggregatorSettings = field(default_factory=AggregatorSettings)
     learner: LearnerSettings = field(default_factory=LearnerSettings)
 
-    @property
-    def aggregator_database(self) -> str:
-        """Return the address of the aggregator's store."""
-        return self.aggregator.database or _sqlite(self.data / "aggregator.db")
-
-    @property
-    def learner_database(self) -> str:
-        """Return the address of the learner's store."""
-        return self.learner.database or _sqlite(self.data / "learner.db")
+    def database(self, role: Role) -> str:
+        """Return the address of a role's store."""
+        address = self.aggregator.database if role == "aggregator" else self.learner.database
+        file = str(self.data / f"{role}.db")
+        return address or URL.create("sqlite", database=file).render_as_string()
 
     @property
     def key_file(self) -> Path:
@@ -76,11 +75,7 @@ class Settings:
         return self.key_file.with_name(f"{self.key_file.name}.rounds")
 
 
-def _sqlite(file: Path) -> str:
-    return URL.create("sqlite", database=str(file)).render_as_string()
-
-
-def environment_of(settings: Settings, part: Literal["aggregator", "learner"]) -> dict[str, str]:
+def environment_of(settings: Settings, role: Role) -> dict[str, str]:
     """Return one role's settings as its environment, with nothing about the other's.
 
     Examples
@@ -88,17 +83,11 @@ def environment_of(settings: Settings, part: Literal["aggregator", "learner"]) -
     >>> environment_of(Settings(), "learner")["SHOAL_LEARNER_DATABASE"]
     'sqlite:///shoal-data/learner.db'
     """
-    own: AggregatorSettings | LearnerSettings
-    if part == "aggregator":
-        own = replace(
-            settings.aggregator,
-            database=settings.aggregator_database,
-            key_file=str(settings.key_file),
-        )
-    else:
-        own = replace(settings.learner, database=settings.learner_database)
-    prefix = f"SHOAL_{part.upper()}_"
-    return {prefix + item.name.upper(): str(getattr(own, item.name)) for item in fields(own)}
+    values = asdict(settings.aggregator if role == "aggregator" else settings.learner)
+    values["database"] = settings.database(role)
+    if role == "aggregator":
+        values["key_file"] = settings.key_file
+    return {f"SHOAL_{role}_{name}".upper(): str(value) for name, value in values.items()}
 
 
 def load_settings(environment: Mapping[str, str], *, file: Path | None = None) -> Settings:
@@ -112,17 +101,16 @@ def load_settings(environment: Mapping[str, str], *, file: Path | None = None) -
     Traceback (most recent call last):
     shoal.errors.InvalidInputError: learner.port must be a whole number of at least 0; got 'many'.
     """
-    given = _read_file(file) if file is not None else {}
-    for name in given:
+    tables = _read_file(file) if file is not None else {}
+    for name in tables:
         if name not in ("data", "aggregator", "learner"):
             raise UnknownNameError("setting", name, ["data", "aggregator", "learner"])
-    data = environment.get("SHOAL_DATA") or given.get("data") or Settings.data
+    aggregator = _read_role("aggregator", AggregatorSettings, tables, environment)
+    learner = _read_role("learner", LearnerSettings, tables, environment)
     return Settings(
-        data=Path(data),
-        aggregator=AggregatorSettings(
-            **_part("aggregator", AggregatorSettings, given, environment)
-        ),
-        learner=LearnerSettings(**_part("learner", LearnerSettings, given, environment)),
+        data=Path(environment.get("SHOAL_DATA") or tables.get("data") or Settings.data),
+        aggregator=AggregatorSettings(**aggregator),
+        learner=LearnerSettings(**learner),
     )
 
 
@@ -133,27 +121,27 @@ def _read_file(file: Path) -> dict[str, Any]:
         raise InvalidInputError(f"config must be a readable TOML file; {file}: {error}.") from error
 
 
-def _part(
-    part: str,
-    kind: type[AggregatorSettings] | type[LearnerSettings],
-    given: Mapping[str, Any],
+def _read_role(
+    role: Role,
+    kind: type[AggregatorSettings | LearnerSettings],
+    tables: Mapping[str, Any],
     environment: Mapping[str, str],
 ) -> dict[str, Any]:
-    known = {item.name: type(item.default) for item in fields(kind)}
-    prefix = f"SHOAL_{part.upper()}_"
+    types = {item.name: type(item.default) for item in fields(kind)}
+    variables = {f"SHOAL_{role}_{name}".upper(): name for name in types}
     for name in environment:
-        if name.startswith(prefix) and name.removeprefix(prefix).lower() not in known:
-            raise UnknownNameError("setting", name, [prefix + item.upper() for item in known])
-    table = given.get(part, {})
+        if name.startswith(f"SHOAL_{role.upper()}_") and name.upper() not in variables:
+            raise UnknownNameError("setting", name, variables)
+    table = tables.get(role, {})
     for name in table:
-        if name not in known:
-            raise UnknownNameError(f"setting of {part}", name, known)
-    read: dict[str, Any] = {}
-    for name, wanted in known.items():
-        value = environment.get(prefix + name.upper(), table.get(name))
-        if value is not None:
-            read[name] = _number(f"{part}.{name}", value) if wanted is int else str(value)
-    return read
+        if name not in types:
+            raise UnknownNameError(f"setting of {role}", name, types)
+    values = dict(table)
+    values |= {name: environment[key] for key, name in variables.items() if key in environment}
+    return {
+        name: _number(f"{role}.{name}", value) if types[name] is int else str(value)
+        for name, value in values.items()
+    }
 
 
 def _number(name: str, value: Any) -> int:

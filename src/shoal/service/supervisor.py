@@ -1,10 +1,10 @@
 """``shoal serve``: one process tree with both roles, each restarted if it dies.
 
-A first start that is refused ends it all, with the reason in one line.
+If a role refuses its first start, everything ends, with the reason in one line.
 
-The supervisor opens neither store. It reads all settings and tells each role its own, by the
-environment alone. The learner's token is told to both and changes with every start; the other
-tokens are printed once, when the store is new.
+The supervisor opens neither store. It reads all settings and passes each role its part, in the
+environment alone. Both get the learner's token, which changes with every start; the other tokens
+are printed once, when the store is new.
 """
 
 from __future__ import annotations
@@ -20,19 +20,18 @@ from types import FrameType
 from shoal.service.process import SUPERVISED
 from shoal.service.settings import Settings, environment_of
 
-PAUSE = 0.2
-LEAST_LIFE = 1.0  # seconds from one start of a child to the next
+POLL_SECONDS = 0.2
+MIN_RESTART_SECONDS = 1.0  # from one start of a child to the next
 REFUSED = 2  # the exit code of a command that can't start
 
 
 class Child:
-    """One role in a process of its own, whose end of a pipe tells it when to go.
+    """One role in a separate process, which ends when the supervisor's end of a pipe is closed.
 
-    It gets its own settings only: the learner is never told where the aggregator's store is.
+    It gets only its part of the settings: the learner never knows where the aggregator's store is.
     """
 
     def __init__(self, role: str, environment: dict[str, str], *options: str) -> None:
-        self._command = [sys.executable, "-m", "shoal.cli", "serve"]
         self._role = role
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("SHOAL_")}
         self._environment = inherited | environment | {SUPERVISED: "1"}
@@ -43,11 +42,8 @@ class Child:
         """Start the process, or start it again."""
         self._started = time.monotonic()
         self._starts += 1
-        self.process = subprocess.Popen(
-            [*self._command, *options, self._role],
-            env=self._environment,
-            stdin=subprocess.PIPE,
-        )
+        command = [sys.executable, "-m", "shoal.cli", "serve", *options, self._role]
+        self.process = subprocess.Popen(command, env=self._environment, stdin=subprocess.PIPE)
 
     def refused(self) -> bool:
         """Return whether the first start was refused; a later one may be, for a while."""
@@ -55,7 +51,8 @@ class Child:
 
     def ended(self) -> bool:
         """Return whether the process has died and may be started again."""
-        return self.process.poll() is not None and time.monotonic() - self._started > LEAST_LIFE
+        seconds = time.monotonic() - self._started
+        return self.process.poll() is not None and seconds > MIN_RESTART_SECONDS
 
     def wait(self) -> None:
         """Wait until the process, which was asked to end, has ended."""
@@ -67,17 +64,17 @@ class Child:
 
 
 def run_both(settings: Settings, *, options: list[str]) -> int:
-    """Run both roles until told to stop; return the exit code.
+    """Run both roles until a signal; ``options`` are for the aggregator's first start.
 
-    ``options`` are for the aggregator's first start.
+    Returns the exit code.
     """
     token = {"SHOAL_LEARNER_TOKEN": f"shoal.learner.{secrets.token_urlsafe(32)}"}
     address = {"SHOAL_LEARNER_AGGREGATOR": settings.aggregator.address}
-    going, refused = True, False
+    running, refused = True, False
 
     def stop(number: int, frame: FrameType | None) -> None:
-        nonlocal going
-        going = False
+        nonlocal running
+        running = False
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
@@ -85,12 +82,12 @@ def run_both(settings: Settings, *, options: list[str]) -> int:
         Child("aggregator", environment_of(settings, "aggregator") | token, *options),
         Child("learner", environment_of(settings, "learner") | token | address),
     ]
-    while going:
-        time.sleep(PAUSE)
+    while running:
+        time.sleep(POLL_SECONDS)
         for child in children:
             if child.refused():  # its settings are wrong: trying again won't help
-                going, refused = False, True
-            elif going and child.ended():
+                running, refused = False, True
+            elif running and child.ended():
                 child.start()
     for child in children:
         child.process.terminate()
