@@ -24,38 +24,39 @@ def show_arms(name: Name, page: OperatorPage) -> Response:
 @router.post("")
 def add_arm(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
     """Add an arm, from the next round on."""
-    arm, address = field(form, "arm"), f"/campaigns/{name}/arms"
+    arm = field(form, "arm")
     if not re.fullmatch(WORD, arm):
         return _arms(name, page, error="An arm's name must be 1 to 64 characters in one line.")
     if not field(form, "sure"):
-        return page.confirm(
-            title=f"Add the arm {arm} to {name}?",
-            warning="It takes one of the campaign's slots permanently; its name can't be changed.",
-            button="Add it", back=address, arm=arm,
-        )  # fmt: skip
+        warning = "It takes one of the campaign's slots permanently; its name can't be changed."
+        return _confirm(name, page, f"Add the arm {arm} to {name}?", warning, "Add it", arm)
     try:
         if not page.aggregator.add_arm(name, arm):
             return _arms(name, page, error=f"There is an arm {arm} already.")
     except ProblemError as error:
         return _arms(name, page, error=error.kind.title)
-    return redirect(f"{address}?done=added")
+    return redirect(f"/campaigns/{name}/arms?done=added")
 
 
 @router.post("/retire")
 def retire_arm(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
     """Retire an arm, from the next round on."""
-    arm, address = field(form, "arm"), f"/campaigns/{name}/arms"
+    arm = field(form, "arm")
     if not field(form, "sure"):
-        return page.confirm(
-            title=f"Retire the arm {arm} of {name}?",
-            warning="From the next round on nobody is assigned to it. It can't be brought back.",
-            button="Retire it", back=address, arm=arm,
-        )  # fmt: skip
+        warning = "From the next round on nobody is assigned to it. It can't be brought back."
+        return _confirm(name, page, f"Retire the arm {arm} of {name}?", warning, "Retire it", arm)
     try:
         page.aggregator.retire_arm(name, arm)
     except ProblemError as error:
         return _arms(name, page, error=error.kind.title)
-    return redirect(f"{address}?done=retired")
+    return redirect(f"/campaigns/{name}/arms?done=retired")
+
+
+def _confirm(
+    name: str, page: PageRequest, title: str, warning: str, button: str, arm: str
+) -> Response:
+    back = f"/campaigns/{name}/arms"
+    return page.confirm(title=title, warning=warning, button=button, back=back, arm=arm)
 
 
 def _arms(name: str, page: PageRequest, *, error: str = "") -> Response:
