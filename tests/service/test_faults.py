@@ -17,7 +17,7 @@ from tests.service.helpers import users
 from tests.service.live import Live, learning, serve
 
 from shoal.service.learner.records import Records
-from shoal.service.learner.run import Run
+from shoal.service.learner.run import CampaignRun
 
 SECRET = "reward 0.7371"
 
@@ -109,8 +109,11 @@ def test_a_learner_outlives_a_database_that_was_away(
                 good = getattr(Records, name)
 
                 def fails(
-                    self: Records, *given: object, good: Callable[..., Run] = good, **more: bool
-                ) -> Run:
+                    self: Records,
+                    *given: object,
+                    good: Callable[..., CampaignRun] = good,
+                    **more: bool,
+                ) -> CampaignRun:
                     if len(failures) < 2:
                         failures.append(True)
                         raise away()

@@ -4,10 +4,10 @@ Every call may be repeated: names and round numbers are made by the caller, and 
 changes nothing. So both clients simply try again, with growing pauses, until their patience ends.
 """
 
-from shoal.client.asynchronous import AsyncClient
-from shoal.client.calls import Noise, Page, Refused, Release, Round, Total, Work
+from shoal.client.calls import Refused, Round
+from shoal.client.clients import AsyncClient, Client
 from shoal.client.errors import ServiceError
-from shoal.client.synchronous import Client
+from shoal.wire import Noise, Page, Release, Total, Work
 
 __all__ = [
     "AsyncClient", "Client", "Noise", "Page", "Refused", "Release", "Round", "ServiceError",

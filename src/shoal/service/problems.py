@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from shoal.errors import ShoalError
+from shoal.wire import PROBLEM_TYPE, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +25,11 @@ class Kind:
     @property
     def type(self) -> str:
         """Return the problem's type as a URI."""
-        return f"urn:shoal:problem:{self.name}"
+        return f"{PROBLEM_TYPE}{self.name}"
 
     def document(self, detail: str = "") -> bytes:
         """Return the problem as JSON."""
-        said = {"type": self.type, "title": self.title, "status": self.status}
-        return msgspec.json.encode(said | ({"detail": detail} if detail else {}))
+        return msgspec.json.encode(Problem(self.type, self.title, self.status, detail))
 
 
 MEDIA_TYPE = "application/problem+json"

@@ -21,13 +21,13 @@ from tests.service.conftest import Stores
 from tests.service.helpers import users
 from tests.service.live import Live, serve
 
-OPERATIONS = 25
+OPERATIONS = 28
 
 
 def role_for(path: str, method: str) -> str:
     if "/assignments" in path or path.endswith("/reports"):
         return "app"
-    if path.endswith(("/eligible", "/plan", "/estimates", "/counted", "/sync")):
+    if "/learner/" in path or path.endswith(("/eligible", "/plan", "/estimates", "/counted")):
         return "learner"
     return "analyst" if path.endswith("/release") else "operator"
 
@@ -74,7 +74,8 @@ def test_every_operation_answers_as_documented(sqlite_stores: Stores) -> None:
                 def check(case: Any, sent: dict[str, str]) -> None:
                     if case.operation.path.endswith("/rounds/{number}"):
                         case.query = at_once(case.query or {})
-                    if case.operation.path.endswith("/sync") and isinstance(case.body, dict):
+                    waits = case.operation.path.endswith(("/sync", "/work"))
+                    if waits and isinstance(case.body, dict):
                         case.body = at_once(case.body)
                     answer = case.call(headers=sent)
                     if answer.status_code == 503:  # the fuzzed learner may contradict itself

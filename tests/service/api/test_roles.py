@@ -11,6 +11,7 @@ from shoal.service.application import create_app
 ALL = {"operator", "app", "analyst", "learner"}
 CAMPAIGN = "/v1/campaigns/{name}"
 ROUND = "/v1/campaigns/{name}/rounds/{number}"
+LEARNER_ROUND = "/v1/learner/campaigns/{name}/rounds/{number}"
 
 WHO_MAY: dict[tuple[str, str], set[str]] = {
     ("GET", "/metrics"): {"operator"},
@@ -36,9 +37,16 @@ WHO_MAY: dict[tuple[str, str], set[str]] = {
     ("GET", f"{ROUND}/release"): {"analyst", "learner"},
     ("GET", f"{ROUND}/counted"): {"learner"},
     ("POST", "/v1/learner/sync"): {"learner"},
+    ("POST", "/v1/learner/work"): {"learner"},
+    ("GET", f"{LEARNER_ROUND}/release"): {"learner"},
+    ("PUT", f"{LEARNER_ROUND}/plan"): {"learner"},
 }
 PUBLIC = {("GET", "/health"), ("GET", "/ready")}
-MAKERS = {"/v1/tokens/{name}": {"role": "app"}, "/v1/learner/sync": {"campaigns": {}}}
+MAKERS = {
+    "/v1/tokens/{name}": {"role": "app"},
+    "/v1/learner/sync": {"campaigns": {}},
+    "/v1/learner/work": {"campaigns": {}},
+}
 
 
 def call(live: Live, method: str, path: str, token: str | None) -> httpx.Response:

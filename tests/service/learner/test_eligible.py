@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from tests.service.conftest import Stores
 from tests.service.helpers import users
 from tests.service.live import Live, serve
 
 from shoal.client import Client, ServiceError
 from shoal.service.campaign import Campaign
-from shoal.service.learner.run import Run
+from shoal.service.learner.run import CampaignRun
 from shoal.service.learner.service import Learner
-
-Eligible = tuple[NDArray[np.bool_], NDArray[np.bool_]]
-Look = Callable[[str, Run, int], Eligible]
 
 TASTES = [{"a": 0.9, "b": 0.4, "c": 0.1}, {"a": 0.1, "b": 0.4, "c": 0.9}]
 
@@ -57,7 +54,7 @@ def play(live: Live, number: int) -> dict[str, str]:
 @pytest.mark.parametrize("seats", [400, 5000], ids=["small", "large"])
 def test_a_campaign_with_many_empty_seats_learns_from_those_who_are_there(seats: int) -> None:
     campaign = Campaign(arms=["a", "b"], min_group_size=5, seats=seats, policy="shoal")
-    run, rng = Run(campaign), np.random.default_rng(0)
+    run, rng = CampaignRun(campaign), np.random.default_rng(0)
     occupied = np.zeros(seats, bool)
     occupied[rng.choice(seats, 40, replace=False)] = True
     arms, groups = run.plan(1, occupied, np.ones(2, bool))
@@ -99,17 +96,16 @@ def test_a_plan_that_was_overtaken_is_made_anew_from_what_is_stored(
         with serve(stores) as live:
             begin(live)
             play(live, 1)
-            operator, look = live.client("operator"), live.learner._eligible
+            operator, plan = live.client("operator"), live.learner.runs["news"].plan
 
             def overtake(
-                name: str, run: Run, number: int, operator: Client = operator, look: Look = look
-            ) -> Eligible:
-                found = look(name, run, number)
+                *given: Any, operator: Client = operator, plan: Callable[..., Any] = plan
+            ) -> Any:
                 operator.withdraw("news", ["user-3"])
-                return found
+                return plan(*given)
 
             if overtaken:
-                monkeypatch.setattr(live.learner, "_eligible", overtake)
+                monkeypatch.setattr(live.learner.runs["news"], "plan", overtake)
             else:
                 operator.withdraw("news", ["user-3"])
             assert "user-3" not in play(live, 2)

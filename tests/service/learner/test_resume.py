@@ -13,8 +13,10 @@ from tests.service.conftest import Stores
 from tests.service.helpers import users
 from tests.service.live import Live, serve
 
-from shoal.client import ServiceError, calls
+from shoal import wire
+from shoal.client import ServiceError
 from shoal.service.aggregator.epochs import LearnerProgress
+from shoal.service.learner import calls
 from shoal.service.learner.service import Learner
 from shoal.service.store import Database
 from shoal.service.store.backup import back_up, restore
@@ -133,6 +135,7 @@ KILLED = """
 import os, signal, sys
 from shoal.client import Client
 from shoal.service.learner.records import Records
+from shoal.service.learner import calls
 from shoal.service.learner.service import Learner
 from shoal.service.store import Database
 
@@ -251,5 +254,9 @@ def test_no_estimate_is_of_fewer_users_than_a_total(sqlite_stores: Stores) -> No
         live.client("operator").open_round("news", 4, wait=0)
         live.work()
         assert live.aggregator.rounds.get("news", 4).state == "open"
+        frozen = live.aggregator.rounds.plan("news", 4)[1]
+        plan = frozen.arms, frozen.groups
         with pytest.raises(ServiceError, match="estimates must be of at least 3 users"):
-            live.learner._client.run(calls.estimates("news", 4, [0.5, 0.5], [0.1, 0.1]))
+            live.learner._client.run(
+                calls.publish_plan("news", 4, *plan, wire.Estimates([0.5, 0.5], [0.1, 0.1]))
+            )

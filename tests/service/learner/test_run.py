@@ -6,7 +6,7 @@ from shoal.client import Total
 from shoal.model import Feedback, Plan
 from shoal.policies.base import Choice, Policy
 from shoal.service.campaign import Campaign
-from shoal.service.learner.run import Run
+from shoal.service.learner.run import CampaignRun
 
 
 class Pairs(Policy):
@@ -28,8 +28,8 @@ def campaign(**changes: object) -> Campaign:
     return Campaign.model_validate(given | changes)
 
 
-def run_of_pairs() -> tuple[Run, Pairs]:
-    run = Run(campaign())
+def run_of_pairs() -> tuple[CampaignRun, Pairs]:
+    run = CampaignRun(campaign())
     policy = Pairs(run.campaign.problem(), rng=np.random.default_rng(0))
     run.policy = policy
     return run, policy
@@ -69,13 +69,13 @@ def test_any_other_policy_hears_of_merged_groups_as_withheld() -> None:
 
 def test_a_repeated_plan_is_told_once_with_all_its_rounds() -> None:
     given = {"policy": "explore-then-commit", "horizon": 200, "options": {"exploration": 0.5}}
-    run = Run(campaign(**given))
+    run = CampaignRun(campaign(**given))
     plan = run.policy.ask()
     assert plan.repeats > 1
     totals = [Total("a", [int(g)], 3, 1000) for g in np.unique(plan.groups[plan.groups >= 0])]
     counted = plan.groups >= 0
     for number in range(1, plan.repeats + 1):
-        resumed = Run(campaign(**given))
+        resumed = CampaignRun(campaign(**given))
         resumed.restore(run.policy_state(), run.feedback_state())
         assert resumed.feedback_state() == run.feedback_state()
         moved_on = run.learn(totals, counted)

@@ -13,9 +13,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from shoal.service.aggregator.plans import FrozenPlan
-from shoal.service.campaign import Frozen
 from shoal.service.problems import NOT_ACCEPTABLE, UNKNOWN_USER, ProblemError
 from shoal.service.web.access import Name, Service, User, allow
+from shoal.wire import Assignment, Page
 
 router = APIRouter(prefix="/v1/campaigns/{name}/assignments", tags=["assignments"])
 
@@ -27,22 +27,6 @@ Which = Annotated[
 ]
 After = Annotated[int, Query(ge=0, le=2**31 - 1, description="Where the next page begins.")]
 Limit = Annotated[int, Query(ge=1, le=10_000)]
-
-
-class Assignment(Frozen):
-    """What one user plays in a round."""
-
-    round: int
-    user: str
-    arm: str
-
-
-class Page(Frozen):
-    """A page of assignments; ``next`` is missing on the last one."""
-
-    round: int
-    assignments: dict[str, str]
-    next: int | None
 
 
 @router.get("/{user}", dependencies=[allow("app")], response_model=Assignment)
@@ -57,7 +41,7 @@ async def read_assignment(
     if arm < 0:
         raise ProblemError(UNKNOWN_USER)
     arms = aggregator.directory.campaign(name).arms
-    answer = {"round": number, "user": user, "arm": arms[arm]}
+    answer = Assignment(number, user, arms[arm])
     return Response(msgspec.json.encode(answer), media_type="application/json")
 
 
@@ -76,24 +60,24 @@ def read_assignments(
     limit: Limit = 1000,
 ) -> Response | Page:
     """Read a page of assignments as JSON, or all of them as NDJSON or an Arrow stream."""
-    wanted = request.headers.get("accept", "*/*")
+    accepted = request.headers.get("accept", "*/*")
     number = aggregator.rounds.fetch(name, number)
     plan = aggregator.rounds.plan(name, number)[1]
     arms, users = aggregator.directory.campaign(name).arms, aggregator.directory.roster(name).users
-    if ARROW in wanted:
+    if ARROW in accepted:
         return _arrow(number, plan, arms, users)
-    if NDJSON in wanted:
+    if NDJSON in accepted:
         return StreamingResponse(_lines(number, plan, arms, users), media_type=NDJSON)
-    if not any(kind in wanted for kind in ("application/json", "application/*", "*/*")):
+    if not any(kind in accepted for kind in ("application/json", "application/*", "*/*")):
         raise ProblemError(NOT_ACCEPTABLE)
     seats = np.flatnonzero(plan.arms[after:] >= 0)[: limit + 1] + after
-    found = {users[seat]: arms[plan.arms[seat]] for seat in seats[:limit].tolist()}
+    page = {users[seat]: arms[plan.arms[seat]] for seat in seats[:limit].tolist()}
     following = int(seats[limit]) if len(seats) > limit else None
-    return Page(round=number, assignments=found, next=following)
+    return Page(number, page, following)
 
 
 async def fetch(aggregator: Service, name: str, number: int | None) -> int:
-    """Have a round at hand without holding up other requests; return its number."""
+    """Load a round into memory without blocking other requests; return its number."""
     known = aggregator.rounds.cached_round(name, number)
     return (
         await run_in_threadpool(aggregator.rounds.fetch, name, number) if known is None else known
@@ -120,6 +104,6 @@ def _lines(number: int, plan: FrozenPlan, arms: list[str], users: list[str]) -> 
     seats = np.flatnonzero(plan.arms >= 0).tolist()
     for start in range(0, len(seats), 10_000):
         yield b"".join(
-            encode({"round": number, "user": users[seat], "arm": arms[plan.arms[seat]]}) + b"\n"
+            encode(Assignment(number, users[seat], arms[plan.arms[seat]])) + b"\n"
             for seat in seats[start : start + 10_000]
         )

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Body, Path, Response
 from pydantic import Field, StringConstraints
 
+from shoal import wire
 from shoal.errors import ShoalError
 from shoal.service.aggregator.noise import need_noise
+from shoal.service.api.schemas import Checked
 from shoal.service.campaign import USER, WORD, Campaign, Frozen
 from shoal.service.problems import INVALID, ProblemError
 from shoal.service.web.access import Name, Service, TokenFirst, allow
+from shoal.wire import ArmState, CampaignNames, Moved
 
 router = APIRouter(prefix="/v1/campaigns", tags=["campaigns"], route_class=TokenFirst)
 
@@ -19,20 +22,15 @@ ArmName = Annotated[
     str, Path(pattern=WORD, description="Any text of 1 to 64 characters but . and ..")
 ]
 Users = Annotated[list[Annotated[str, StringConstraints(pattern=USER)]], Field(max_length=200_000)]
-
-
-class Names(Frozen):
-    """The campaigns there are."""
-
-    campaigns: list[str]
-
-
-class ArmState(Frozen):
-    """An arm, the first round that may play it and, once it is retired, the first that may not."""
-
-    name: str
-    since: int
-    until: int | None
+Movement = Annotated[
+    wire.Movement,
+    Body(),
+    Checked(
+        join=Users,
+        leave=Users,
+        erase=Annotated[bool, Field(description="Forget the names of those who leave.")],
+    ),
+]
 
 
 class CampaignState(Frozen):
@@ -46,25 +44,10 @@ class CampaignState(Frozen):
     state: str
 
 
-class Movement(Frozen):
-    """Users who join and leave, from the next round on."""
-
-    join: Users = Field(default_factory=list)
-    leave: Users = Field(default_factory=list)
-    erase: bool = Field(default=False, description="Forget the names of those who leave.")
-
-
-class Moved(Frozen):
-    """How many were not there, or not gone, before."""
-
-    joined: int
-    left: int
-
-
 @router.get("", dependencies=[allow("operator", "analyst")])
-def list_campaigns(aggregator: Service) -> Names:
+def list_campaigns(aggregator: Service) -> CampaignNames:
     """List the campaigns."""
-    return Names(campaigns=aggregator.directory.names())
+    return CampaignNames(aggregator.directory.names())
 
 
 @router.put(
@@ -99,9 +82,9 @@ def read_campaign(name: Name, aggregator: Service) -> CampaignState:
 def move_users(name: Name, movement: Movement, aggregator: Service) -> Moved:
     """Enrol and withdraw users in bulk, all or nobody; repeating it changes nothing."""
     joined, left = aggregator.directory.move(
-        name, movement.join, movement.leave, erase=movement.erase
+        name, list(movement.join), list(movement.leave), erase=movement.erase
     )
-    return Moved(joined=joined, left=left)
+    return Moved(joined, left)
 
 
 @router.put(
@@ -128,10 +111,7 @@ def _state(aggregator: Service, name: str) -> CampaignState:
     return CampaignState(
         name=name,
         definition=campaign,
-        arms=[
-            ArmState(name=arm.name, since=arm.since, until=arm.until)
-            for arm in aggregator.directory.arms(name)
-        ],
+        arms=[ArmState(arm.name, arm.since, arm.until) for arm in aggregator.directory.arms(name)],
         users=sum(aggregator.directory.roster(name).active),
         round=last.number if last else 0,
         state=last.state if last else "new",

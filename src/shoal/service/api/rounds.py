@@ -10,24 +10,12 @@ from starlette.concurrency import run_in_threadpool
 
 from shoal.service.aggregator.rounds import WANTED, Round
 from shoal.service.aggregator.tokens import Role
-from shoal.service.campaign import Frozen
 from shoal.service.web.access import Name, Number, Service, allow
+from shoal.wire import RoundState
 
 router = APIRouter(prefix="/v1/campaigns/{name}/rounds/{number}", tags=["rounds"])
 
 Wait = Annotated[float, Query(ge=0, le=60, description="Seconds to wait for the learner's plan.")]
-
-
-class RoundState(Frozen):
-    """A round; who has reported, and how many, is nobody's business."""
-
-    campaign: str
-    round: int
-    state: str
-    plan: str | None
-    wanted_at: int
-    opened_at: int | None
-    closed_at: int | None
 
 
 @router.put(
@@ -47,16 +35,16 @@ async def open_round(
     ends = time.monotonic() + wait
     while True:
         version = aggregator.notifier.version
-        found = await run_in_threadpool(aggregator.rounds.get, name, number)
+        current = await run_in_threadpool(aggregator.rounds.get, name, number)
         left = ends - time.monotonic()
-        if found.state != WANTED or left <= 0 or aggregator.notifier.closed:
+        if current.state != WANTED or left <= 0 or aggregator.notifier.closed:
             break
         await aggregator.notifier.wait(version, seconds=left)
-    if found.state == WANTED:
+    if current.state == WANTED:
         response.status_code = 202
     elif not new:
         response.status_code = 200
-    return _state(found)
+    return _state(current)
 
 
 @router.get("", dependencies=[allow("operator", "app", "analyst", "learner")])
@@ -88,13 +76,13 @@ def read_release(
     return Response(document, media_type="application/json")
 
 
-def _state(found: Round) -> RoundState:
+def _state(row: Round) -> RoundState:
     return RoundState(
-        campaign=found.campaign,
-        round=found.number,
-        state=found.state,
-        plan=found.plan_hash,
-        wanted_at=found.wanted_at,
-        opened_at=found.opened_at,
-        closed_at=found.closed_at,
+        campaign=row.campaign,
+        round=row.number,
+        state=row.state,
+        plan=row.plan_hash,
+        wanted_at=row.wanted_at,
+        opened_at=row.opened_at,
+        closed_at=row.closed_at,
     )

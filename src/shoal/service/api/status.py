@@ -2,40 +2,20 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from typing import Annotated, cast
 
-from shoal.service.aggregator.tokens import Role
-from shoal.service.campaign import Frozen
+from fastapi import APIRouter, Body, Request, Response
+
+from shoal import wire
+from shoal.service.api.schemas import Checked
 from shoal.service.web.access import Name, Service, TokenFirst, allow
 from shoal.service.web.metrics import MEDIA_TYPE, Metrics
+from shoal.wire import IssuedToken, Role, Status, TokenRoles
 
 router = APIRouter(route_class=TokenFirst)
 
 
-class Status(Frozen):
-    """Whether all is well."""
-
-    ok: bool
-
-
-class Roles(Frozen):
-    """The role of each token, by the token's name."""
-
-    tokens: dict[str, Role]
-
-
-class Wanted(Frozen):
-    """The role that a new token is bound to."""
-
-    role: Role
-
-
-class Token(Frozen):
-    """A token, shown this once."""
-
-    name: str
-    role: Role
-    token: str
+TokenRequest = Annotated[wire.TokenRequest, Body(), Checked(role=Role)]
 
 
 @router.get("/health", tags=["status"])
@@ -61,20 +41,21 @@ def ready(aggregator: Service, response: Response) -> Status:
 )
 def metrics(request: Request) -> Response:
     """Read Prometheus metrics."""
-    found: Metrics = request.app.state.metrics
-    return Response(found.text(), headers={"Content-Type": MEDIA_TYPE})
+    collected: Metrics = request.app.state.metrics
+    return Response(collected.text(), headers={"Content-Type": MEDIA_TYPE})
 
 
 @router.get("/v1/tokens", tags=["tokens"], dependencies=[allow("operator")])
-def list_tokens(aggregator: Service) -> Roles:
+def list_tokens(aggregator: Service) -> TokenRoles:
     """List tokens by name and role."""
-    return Roles(tokens=aggregator.access.roles())
+    return TokenRoles(tokens=aggregator.access.roles())
 
 
 @router.put("/v1/tokens/{name}", tags=["tokens"], dependencies=[allow("operator")])
-def issue_token(name: Name, wanted: Wanted, aggregator: Service) -> Token:
+def issue_token(name: Name, request: TokenRequest, aggregator: Service) -> IssuedToken:
     """Make a token, in place of any of that name; the answer is the only time it is shown."""
-    return Token(name=name, role=wanted.role, token=aggregator.access.issue(name, wanted.role))
+    role = cast("Role", request.role)
+    return IssuedToken(name, role, aggregator.access.issue(name, role))
 
 
 @router.delete(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import delete, insert, select, update
 
 from shoal.service.campaign import Campaign
-from shoal.service.learner.run import Run
+from shoal.service.learner.run import CampaignRun
 from shoal.service.store import Database
 from shoal.service.store.learner import policies, runs
 
@@ -21,17 +21,17 @@ class Records:
         with self._database.read() as connection:
             return list(connection.scalars(select(runs.c.campaign)))
 
-    def load(self, name: str) -> Run:
+    def load(self, name: str) -> CampaignRun:
         """Return a run as it was last kept."""
         query = select(runs, policies.c.state).outerjoin(policies).where(runs.c.campaign == name)
         with self._database.read() as connection:
             row = connection.execute(query).one()
-        run = Run(Campaign.model_validate_json(row.definition))
+        run = CampaignRun(Campaign.model_validate_json(row.definition))
         run.restore(row.state, row.feedback)
         run.planned, run.learnt, run.reading = row.planned, row.learnt, row.reading
         return run
 
-    def add(self, name: str, run: Run) -> None:
+    def add(self, name: str, run: CampaignRun) -> None:
         """Keep a new run; its policy's first state follows from the definition."""
         row = {
             "campaign": name,
@@ -43,19 +43,19 @@ class Records:
         with self._database.write() as connection:
             connection.execute(insert(runs).values(row))
 
-    def keep_planned(self, name: str, run: Run) -> None:
+    def keep_planned(self, name: str, run: CampaignRun) -> None:
         """Keep that the aggregator has frozen a plan."""
         with self._database.write() as connection:
             query = update(runs).where(runs.c.campaign == name)
             connection.execute(query.values(planned=run.planned))
 
-    def keep_reading(self, name: str, run: Run) -> None:
+    def keep_reading(self, name: str, run: CampaignRun) -> None:
         """Keep that a release may have been read: from here on its round can't be played again."""
         with self._database.write() as connection:
             query = update(runs).where(runs.c.campaign == name)
             connection.execute(query.values(reading=run.reading))
 
-    def keep_learnt(self, name: str, run: Run, *, moved_on: bool) -> None:
+    def keep_learnt(self, name: str, run: CampaignRun, *, moved_on: bool) -> None:
         """Keep what was learnt; the policy's own state only where it has ``moved_on``."""
         row = {"planned": run.planned, "learnt": run.learnt, "feedback": run.feedback_state()}
         with self._database.write() as connection:

@@ -1,4 +1,4 @@
-"""One campaign as the learner sees it: seats, plans and totals; no user, no reward.
+"""One campaign as the learner sees it: seats, plans and totals; no user and no reward.
 
 A policy that can be told who may play what plans for those alone. Any other plans for every seat:
 before a plan is frozen, absent seats leave it; a group that is then too small leaves it too. Where
@@ -14,16 +14,14 @@ from typing import Any
 import numpy as np
 
 from shoal.arrays import BoolArray, IntArray
-from shoal.client import Total
 from shoal.model import Feedback
 from shoal.model.merging import merge_plan
 from shoal.service.campaign import Campaign, plan_hash
 from shoal.service.learner.container import pack, unpack
+from shoal.wire import Estimates, Total
 
-Shares = list[float | None]
 
-
-class Run:
+class CampaignRun:
     """A campaign's policy, and the feedback gathered for the plan in play.
 
     Parameters
@@ -34,11 +32,11 @@ class Run:
     Attributes
     ----------
     planned, learnt, reading : int
-        The last round whose plan is frozen, the last whose release has been taken in, and the last
+        The last round whose plan is frozen, the last whose release has been learnt, and the last
         whose release may have been read.
     asked : bool
         Whether the policy has been asked for the plan in play; a restored one has not.
-    drawn, plan_hash : int, str
+    plan_round, plan_hash : int, str
         The round that a plan was last drawn for, and the hash by which it is frozen.
     """
 
@@ -48,7 +46,7 @@ class Run:
         self.learnt = 0
         self.reading = 0
         self.asked = False
-        self.drawn, self.plan_hash = 0, ""
+        self.plan_round, self.plan_hash = 0, ""
         self.policy = campaign.make_policy()
         self._gathered: dict[str, Any] | None = None  # None at the start of a plan
 
@@ -68,58 +66,58 @@ class Run:
         sizes = np.bincount(groups[groups >= 0], minlength=plan.n_groups + 1)
         groups[(groups >= 0) & (sizes[groups] < self.campaign.least)] = -1
         arms = np.where(occupied, plan.arms, -1).astype(np.int32)
-        self.drawn, self.plan_hash = number, plan_hash(arms, groups)
+        self.plan_round, self.plan_hash = number, plan_hash(arms, groups)
         return arms, groups
 
     def learn(self, totals: Sequence[Total], counted: BoolArray) -> bool:
-        """Take in one round's totals; return whether the policy has moved on to a new plan.
+        """Learn from one round's totals; return whether the policy has moved on to a new plan.
 
         ``counted`` are the seats behind the totals. Where a plan is kept for several rounds, a
         total of merged groups can't be added to another round's: they count as withheld.
         """
         plan = self.policy.ask()
-        got = self._gathered or {
+        sums = self._gathered or {
             "rounds": 0,
             "totals": np.zeros(plan.n_groups),
             "released": np.zeros(plan.n_groups, np.int32),
             "reported": np.zeros(len(plan.groups), np.int32),
         }
-        self._gathered = got
+        self._gathered = sums
         into = np.full(plan.n_groups, -1)
         for total in totals:
             if plan.repeats == 1 or len(total.parts) == 1:
                 into[list(total.parts)] = total.parts[0]
-                got["totals"][total.parts[0]] += total.total / self.campaign.reward_steps
-        told = np.append(into >= 0, False)
-        got["released"] += into == np.arange(plan.n_groups)
-        got["reported"] += counted & told[plan.groups]
-        got["rounds"] += 1
+                sums["totals"][total.parts[0]] += total.total / self.campaign.reward_steps
+        in_total = np.append(into >= 0, False)
+        sums["released"] += into == np.arange(plan.n_groups)
+        sums["reported"] += counted & in_total[plan.groups]
+        sums["rounds"] += 1
         self.learnt += 1
-        if got["rounds"] < plan.repeats:
+        if sums["rounds"] < plan.repeats:
             return False
         if plan.repeats == 1:
             plan = merge_plan(plan, into)
         n = plan.n_groups
-        self.policy.tell(Feedback(got["totals"][:n], got["released"][:n], got["reported"], plan))
+        self.policy.tell(Feedback(sums["totals"][:n], sums["released"][:n], sums["reported"], plan))
         self._gathered, self.asked = None, False
         return True
 
-    def estimates(self, occupied: BoolArray, offered: BoolArray) -> tuple[Shares, Shares] | None:
-        """Return each arm's mean and half of its 95 % interval, None for an arm not ``offered``.
+    def estimates(self, occupied: BoolArray, offered: BoolArray) -> Estimates | None:
+        """Return the estimates of the arms, with None for each arm that is not ``offered``.
 
         None altogether before the first round has been learnt, where the policy has no estimate,
         and where it would be of fewer users than a total may be of.
         """
         if self.policy.rounds == 0 or occupied.sum() < self.campaign.least:
             return None
-        found = self.policy.arm_means(occupied)
-        if found is None:
+        arm_means = self.policy.arm_means(occupied)
+        if arm_means is None:
             return None
         means, half_widths = (
             [x if on else None for x, on in zip(part.clip(0, 1).tolist(), offered, strict=True)]
-            for part in found
+            for part in arm_means
         )
-        return means, half_widths
+        return Estimates(means, half_widths)
 
     def policy_state(self) -> bytes:
         """Return the policy's exact state."""

@@ -1,33 +1,41 @@
-"""The learner's loop: say how far it is, wait for work, learn what was released, plan the next.
+"""The learner's loop: report its progress, wait for tasks, learn what was released, plan the next.
 
 Everything it does can be repeated: a plan follows from the stored state and from who may play what
 in the round, which the aggregator remembers; a release is the same bytes for ever. So after a
 crash it simply starts again, and after a fault it forgets what it has not stored.
+
+A round takes four calls: the tasks with the release, the release itself, the tasks with the round
+to plan, and the plan.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from shoal.arrays import BoolArray
-from shoal.client import Client, ServiceError, Total, Work, calls
+from shoal.client import Client, ServiceError, Total
 from shoal.errors import ShoalError
 from shoal.service.campaign import Campaign
+from shoal.service.learner import calls
+from shoal.service.learner.calls import Eligible
 from shoal.service.learner.records import Records
-from shoal.service.learner.run import Run
+from shoal.service.learner.run import CampaignRun
 from shoal.service.store import Database
+from shoal.wire import Progress, Sync, Task
 
 log = logging.getLogger("shoal.service")
 
 _NO_RELEASE = frozenset({"round-abandoned", "unknown-round"})
-_AGAIN = frozenset({"roster-changed", "plan-frozen", "round-not-open"})
+_PLAN_AGAIN = frozenset({"roster-changed", "plan-frozen", "round-not-open"})
 
 
 class DefinitionChangedError(ShoalError):
-    """A campaign was lost and made anew, with another C for example (threats 17 and 22)."""
+    """A campaign was lost and created again, with another C for example (threats 17 and 22)."""
 
 
 class Learner:
@@ -47,30 +55,29 @@ class Learner:
         self._records = Records(database)
         self.runs = {name: self._records.load(name) for name in self._records.names()}
         self.in_touch = False
-        self._doubtful: set[str] = set()  # runs in memory that may be ahead of the store
+        self._stale: set[str] = set()  # campaigns whose run in memory may be ahead of the store
 
     def work(self, *, wait: float) -> int:
-        """Do all work there is, waiting up to ``wait`` seconds for some; return how much."""
-        for name in sorted(self._doubtful):
+        """Do all tasks there are, waiting up to ``wait`` seconds for some; return how many."""
+        for name in sorted(self._stale):
             self.runs[name] = self._records.load(name)
-            self._doubtful.discard(name)
+            self._stale.discard(name)
         progress = {
-            name: {"planned": run.planned, "learnt": run.learnt, "reading": run.reading}
-            for name, run in self.runs.items()
+            name: Progress(run.planned, run.learnt, run.reading) for name, run in self.runs.items()
         }
-        found = self._client.run(calls.sync(progress, wait))
+        tasks = self._client.run(calls.read_tasks(Sync(progress, wait))).tasks
         self.in_touch = True
-        for work in found:
+        for task in tasks:
             try:
-                self._advance(work)
+                self._advance(task)
             except Exception as error:
                 log.warning("a campaign waits: %s", _reason(error))
                 self.in_touch = False
-                self._forget(work.campaign)
-        return len(found)
+                self._forget(task.campaign)
+        return len(tasks)
 
     def work_until(self, stopped: threading.Event, *, wait: float = 20.0) -> None:
-        """Work until told to stop; a fault is logged and tried again."""
+        """Work until stopped; a fault is logged and tried again."""
         while not stopped.is_set():
             try:
                 self.work(wait=wait if self.in_touch else 0.0)
@@ -80,93 +87,95 @@ class Learner:
             if not self.in_touch:
                 stopped.wait(0.5)
 
-    def _advance(self, work: Work) -> None:
-        name = work.campaign
-        run = self.runs.get(name) or self._add(name)
-        ended = work.state in ("released", "abandoned")
-        last = work.round - (not ended)
+    def _advance(self, task: Task) -> None:
+        name = task.campaign
+        run = self.runs.get(name) or self._add(name, task.definition)
+        ended = task.state in ("released", "abandoned")
+        last = task.round - (not ended)
         if run.reading < last:
             run.reading = last
             self._records.keep_reading(name, run)
         while run.learnt < last:
             self._learn(name, run)
-        if work.state == "wanted":
-            self._plan(name, run, work.round)
-        elif run.planned < work.round:
-            self._note_planned(name, run, work.round)
+        if task.state == "wanted":
+            self._plan(task, run)
+        elif run.planned < task.round:
+            self._keep_planned(name, run, task.round)
 
     def _forget(self, name: str) -> None:
         """Go back to what is stored, before anything else is done."""
         if name in self.runs:
-            self._doubtful.add(name)
+            self._stale.add(name)
 
-    def _add(self, name: str) -> Run:
+    def _add(self, name: str, definition: dict[str, Any]) -> CampaignRun:
         if name in self._records.names():
             run = self._records.load(name)
         else:
-            run = Run(self._definition(name))
+            run = CampaignRun(Campaign.model_validate(definition))
             self._records.add(name, run)
         self.runs[name] = run
         return run
 
-    def _learn(self, name: str, run: Run) -> None:
-        number = run.learnt + 1
-        totals: list[Total] = []
+    def _learn(self, name: str, run: CampaignRun) -> None:
+        totals, counted = self._collect(name, run, run.learnt + 1)
+        moved_on = run.learn(totals, counted)
+        run.planned = max(run.planned, run.learnt)
+        self._records.keep_learnt(name, run, moved_on=moved_on)
+
+    def _collect(
+        self, name: str, run: CampaignRun, number: int
+    ) -> tuple[Sequence[Total], BoolArray]:
+        """Return a round's totals and the seats behind them; none if it has no release."""
+        seats = run.campaign.seats
         try:
-            if not run.asked or run.drawn != number:
+            if not run.asked or run.plan_round != number:
                 run.plan(number, *self._eligible(name, run, number))
-            found = self._client.release(name, number)
+            release, counted = self._client.run(calls.read_release(name, number, seats))
         except ServiceError as error:
             if error.name not in _NO_RELEASE:
                 raise
         else:
-            if found.plan == run.plan_hash:
-                totals = found.totals
-            else:  # another learner's, before this one was restored: whose totals is not known
-                log.warning("a release follows another plan; its totals are left out")
-        seats = run.campaign.seats
-        counted = self._client.run(calls.counted(name, number, seats)) if totals else None
-        moved_on = run.learn(totals, np.zeros(seats, bool) if counted is None else counted)
-        run.planned = max(run.planned, run.learnt)
-        self._records.keep_learnt(name, run, moved_on=moved_on)
+            if release.plan == run.plan_hash:
+                return release.totals, counted
+            # Another learner's, before this one was restored: whose totals is not known.
+            log.warning("a release follows another plan; its totals are left out")
+        return [], np.zeros(seats, bool)
 
-    def _plan(self, name: str, run: Run, number: int) -> None:
-        self._check_definition(name, run)
-        occupied, offered = self._eligible(name, run, number)
+    def _eligible(self, name: str, run: CampaignRun, number: int) -> Eligible:
+        seats, n_arms = run.campaign.seats, run.campaign.n_arms
+        return self._client.run(calls.read_eligible(name, number, seats, n_arms))
+
+    def _plan(self, task: Task, run: CampaignRun) -> None:
+        _check_definition(task, run)
+        name, number = task.campaign, task.round
+        seats, n_arms = run.campaign.seats, run.campaign.n_arms
+        occupied, offered = calls.unpack_eligible(task.eligible, seats, n_arms)
         arms, groups = run.plan(number, occupied, offered)
+        estimates = run.estimates(occupied, offered)
         try:
-            self._client.run(calls.freeze(name, number, arms, groups))
+            self._client.run(calls.publish_plan(name, number, arms, groups, estimates))
         except ServiceError as error:
-            if error.name not in _AGAIN:
+            if error.name not in _PLAN_AGAIN:
                 raise
-            self._forget(name)
-            return  # users came or went, or the plan was frozen before a crash: look again
-        self._note_planned(name, run, number)
-        found = run.estimates(occupied, offered)
-        if found is not None:
-            self._client.run(calls.estimates(name, number, *found))
+            self._forget(name)  # users came or went, or the plan was frozen before a crash
+        else:
+            self._keep_planned(name, run, number)
 
-    def _check_definition(self, name: str, run: Run) -> None:
-        """Refuse to go on with a campaign of the same name that promises something else."""
-        now, then = (
-            campaign.model_dump(exclude={"arms"})  # arms may be added
-            for campaign in (self._definition(name), run.campaign)
-        )
-        if now != then:
-            raise DefinitionChangedError(
-                "a campaign must be what it was when it began; got another definition."
-            )
-
-    def _definition(self, name: str) -> Campaign:
-        return Campaign.model_validate(self._client.campaign(name)["definition"])
-
-    def _eligible(self, name: str, run: Run, number: int) -> tuple[BoolArray, BoolArray]:
-        seats, arms = run.campaign.seats, run.campaign.n_arms
-        return self._client.run(calls.eligible(name, number, seats, arms))
-
-    def _note_planned(self, name: str, run: Run, number: int) -> None:
+    def _keep_planned(self, name: str, run: CampaignRun, number: int) -> None:
         run.planned = number
         self._records.keep_planned(name, run)
+
+
+def _check_definition(task: Task, run: CampaignRun) -> None:
+    """Refuse to go on with a campaign of the same name that promises something else."""
+    now, then = (
+        campaign.model_dump(exclude={"arms"})  # arms may be added
+        for campaign in (Campaign.model_validate(task.definition), run.campaign)
+    )
+    if now != then:
+        raise DefinitionChangedError(
+            "a campaign must be what it was when it began; got another definition."
+        )
 
 
 def _reason(error: Exception) -> str:

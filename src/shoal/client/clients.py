@@ -1,0 +1,110 @@
+"""The two clients: one waits for each answer, one is awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import Any, TypeVar
+
+import httpx
+
+from shoal.client.calls import Call
+from shoal.client.operations import Operations
+from shoal.errors import InvalidInputError
+
+T = TypeVar("T")
+
+
+class Client(Operations):
+    """A service, seen with one token; each method waits for the answer.
+
+    Parameters
+    ----------
+    url
+        The aggregator's address.
+    token
+        A token of the role whose calls are made.
+    patience
+        Seconds to go on trying where the service does not answer or can't answer yet.
+    """
+
+    def __init__(self, url: str, token: str, *, patience: float = 30.0) -> None:
+        self._patience = patience
+        self._http = httpx.Client(base_url=url, headers=_headers(token))
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._http.close()
+
+    def run(self, call: Call[T]) -> T:
+        """Make a call, again and again where the service may answer later."""
+        return self._finish(self._run(call))
+
+    def _finish(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        try:
+            coroutine.send(None)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        raise RuntimeError("a coroutine of a blocking client must not suspend")
+
+    async def _send(self, request: dict[str, Any]) -> httpx.Response:
+        return self._http.request(**request)
+
+    async def _sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+class AsyncClient(Operations):
+    """A service, seen with one token; parameters and methods of ``Client``, to be awaited."""
+
+    def __init__(self, url: str, token: str, *, patience: float = 30.0) -> None:
+        self._patience = patience
+        self._http = httpx.AsyncClient(base_url=url, headers=_headers(token))
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    async def run(self, call: Call[T]) -> T:
+        """Make a call, again and again where the service may answer later."""
+        return await self._run(call)
+
+    def _finish(self, coroutine: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        return coroutine
+
+    async def _send(self, request: dict[str, Any]) -> httpx.Response:
+        return await self._http.request(**request)
+
+    async def _sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+def _headers(token: str) -> dict[str, str]:
+    if not token:
+        raise InvalidInputError("token must be a token of the service; got an empty one.")
+    return {"Authorization": f"Bearer {token}"}

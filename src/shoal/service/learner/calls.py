@@ -1,0 +1,62 @@
+"""The learner's calls to the aggregator: read tasks and releases, publish plans."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from shoal.arrays import BoolArray, IntArray
+from shoal.client.calls import Call, encode, read_as, read_nothing, round_path
+from shoal.wire import (
+    CountedRelease,
+    Estimates,
+    PlanWithEstimates,
+    Release,
+    Sync,
+    TaskList,
+)
+
+BASE = "/v1/learner"
+
+Eligible = tuple[BoolArray, BoolArray]  # seats that hold an active user, and arms on offer
+
+
+def read_tasks(sync: Sync) -> Call[TaskList]:
+    """Say how far the learner is, and wait for work."""
+    return Call("POST", f"{BASE}/work", read_as(TaskList), encode(sync), seconds=sync.wait)
+
+
+def read_release(name: str, number: int, n_seats: int) -> Call[tuple[Release, BoolArray]]:
+    """Read a release, and the seats that are part of one of its totals."""
+
+    def read(content: bytes) -> tuple[Release, BoolArray]:
+        answer = msgspec.json.decode(content, type=CountedRelease)
+        release = msgspec.json.decode(answer.release, type=Release)
+        return release, _bits(answer.counted, n_seats)
+
+    return Call("GET", f"{round_path(name, number, base=BASE)}/release", read)
+
+
+def read_eligible(name: str, number: int, n_seats: int, n_arms: int) -> Call[Eligible]:
+    """Read who may play what in a round."""
+    path = f"{round_path(name, number)}/eligible"
+    return Call("GET", path, lambda content: unpack_eligible(content, n_seats, n_arms))
+
+
+def publish_plan(
+    name: str, number: int, arms: IntArray, groups: IntArray, estimates: Estimates | None
+) -> Call[None]:
+    """Freeze a plan, with what is believed of the arms before the round."""
+    arm_bytes, group_bytes = (column.astype("<i4").tobytes() for column in (arms, groups))
+    body = encode(PlanWithEstimates(arm_bytes, group_bytes, estimates))
+    return Call("PUT", f"{round_path(name, number, base=BASE)}/plan", read_nothing, body)
+
+
+def unpack_eligible(packed: bytes, n_seats: int, n_arms: int) -> Eligible:
+    """Return who may play what, from a bit per seat and, from a new byte on, a bit per arm."""
+    end = (n_seats + 7) // 8
+    return _bits(packed[:end], n_seats), _bits(packed[end:], n_arms)
+
+
+def _bits(packed: bytes, count: int) -> BoolArray:
+    return np.unpackbits(np.frombuffer(packed, np.uint8), count=count).astype(bool)

@@ -1,0 +1,282 @@
+"""The messages between the service, its clients and the learner, each defined once.
+
+The service writes an answer from the class that a client reads it into, and a client writes a
+request from the class that says what the service reads. What the service demands of a request
+beyond its types (limits, patterns) is stated where it is read, in ``service/api``. Dataclasses are
+the messages that FastAPI documents; structs those that msgspec reads and writes by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+
+PROBLEM_TYPE = "urn:shoal:problem:"  # and the problem's name
+MAX_REPORTS = 10_000  # in one request
+
+Role = Literal["operator", "app", "analyst", "learner"]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A refusal as an RFC 9457 document."""
+
+    type: str = ""
+    title: str = ""
+    status: int = 0
+    detail: str = ""
+
+    @property
+    def name(self) -> str:
+        """Return the stable name of the problem."""
+        return self.type.removeprefix(PROBLEM_TYPE)
+
+
+class Message:
+    """The base of messages that FastAPI documents: no other fields."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+
+# Campaigns and users
+
+
+@dataclass(frozen=True)
+class CampaignNames(Message):
+    """The campaigns there are."""
+
+    campaigns: list[str]
+
+
+@dataclass(frozen=True)
+class ArmState(Message):
+    """An arm, the first round that may play it and, once it is retired, the first that may not."""
+
+    name: str
+    since: int
+    until: int | None
+
+
+class Movement(msgspec.Struct, frozen=True):
+    """Users who join and leave, from the next round on."""
+
+    join: Sequence[str] = msgspec.field(default_factory=list)
+    leave: Sequence[str] = msgspec.field(default_factory=list)
+    erase: bool = False
+
+
+@dataclass(frozen=True)
+class Moved(Message):
+    """How many were not there, or not gone, before."""
+
+    joined: int
+    left: int
+
+
+# Rounds
+
+
+@dataclass(frozen=True)
+class RoundState(Message):
+    """A round; who has reported, and how many, is nobody's business."""
+
+    campaign: str
+    round: int
+    state: str
+    plan: str | None
+    wanted_at: int
+    opened_at: int | None
+    closed_at: int | None
+
+
+@dataclass(frozen=True)
+class Assignment(Message):
+    """What one user plays in a round."""
+
+    round: int
+    user: str
+    arm: str
+
+
+@dataclass(frozen=True)
+class Page(Message):
+    """A page of assignments, user to arm; ``next`` is None on the last one."""
+
+    round: int
+    assignments: dict[str, str]
+    next: int | None
+
+
+class Total(msgspec.Struct, frozen=True):
+    """A released total, in steps of the campaign's grid."""
+
+    arm: str
+    parts: Sequence[int]  # the plan's groups behind it
+    reporters: int
+    total: int
+
+
+class Noise(msgspec.Struct, frozen=True):
+    """The noise in a release's totals: discrete Laplace, of this scale in steps of the grid."""
+
+    epsilon: float
+    scale: float
+
+
+class Release(msgspec.Struct, frozen=True):
+    """All that is ever published about the rewards of a round; ``plan`` is the plan's hash."""
+
+    round: int
+    plan: str
+    reward_steps: int
+    totals: list[Total]
+    withheld: int
+    homogeneous: int
+    noise: Noise | None = None
+
+
+# Reports
+
+
+class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One user's reward; lives in memory only."""
+
+    user: str
+    reward: float
+
+    def __repr__(self) -> str:
+        return "Report(...)"
+
+
+class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Reports for one round."""
+
+    reports: Annotated[list[Report], msgspec.Meta(max_length=MAX_REPORTS)]
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """One refused report of a batch: its position, and the type of the problem."""
+
+    index: int
+    type: str
+
+
+class Refusals(msgspec.Struct, frozen=True):
+    """The refused reports of a batch, in order."""
+
+    refused: list[Refusal]
+
+
+# Tokens and status
+
+
+class TokenRequest(msgspec.Struct, frozen=True):
+    """The role that a new token is bound to."""
+
+    role: str
+
+
+@dataclass(frozen=True)
+class IssuedToken(Message):
+    """A token, shown this once."""
+
+    name: str
+    role: Role
+    token: str
+
+
+@dataclass(frozen=True)
+class TokenRoles(Message):
+    """The role of each token, by the token's name."""
+
+    tokens: dict[str, Role]
+
+
+@dataclass(frozen=True)
+class Status(Message):
+    """Whether all is well."""
+
+    ok: bool
+
+
+# The learner
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far the learner is in a campaign.
+
+    The last round whose plan is frozen, the last whose release has been learnt, and the last whose
+    release may have been read.
+    """
+
+    planned: int
+    learnt: int
+    reading: int = 0
+
+
+class Sync(msgspec.Struct, frozen=True):
+    """How far the learner is in each campaign, and how many seconds it will wait for work."""
+
+    campaigns: dict[str, Progress]
+    wait: float = 0.0
+
+
+@dataclass(frozen=True)
+class Work(Message):
+    """A campaign that waits for the learner, with its last round."""
+
+    campaign: str
+    round: int
+    state: str
+
+
+@dataclass(frozen=True)
+class WorkList(Message):
+    """Every campaign that waits for the learner."""
+
+    work: list[Work]
+
+
+class Task(msgspec.Struct, frozen=True):
+    """A campaign that waits for the learner, with all that a plan of its last round needs.
+
+    ``eligible`` says who may play what in a round that is to be planned, and is empty in any other:
+    a bit per seat, then, from a new byte on, a bit per arm.
+    """
+
+    campaign: str
+    round: int
+    state: str
+    definition: dict[str, Any]
+    eligible: bytes
+
+
+class TaskList(msgspec.Struct, frozen=True):
+    """Every campaign that waits for the learner."""
+
+    tasks: list[Task]
+
+
+class CountedRelease(msgspec.Struct, frozen=True):
+    """A release as it is stored, and a bit per seat that is part of one of its totals."""
+
+    release: msgspec.Raw
+    counted: bytes
+
+
+class Estimates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Each arm's mean over the present users and half of its 95 % interval; None for none."""
+
+    means: list[Share | None]
+    half_widths: list[Share | None]
+
+
+class PlanWithEstimates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Each seat's arm and group as little-endian int32, -1 for none, and the arms' estimates."""
+
+    arms: bytes
+    groups: bytes
+    estimates: Estimates | None = None
