@@ -1,0 +1,123 @@
+"""Every package that is imported is declared where it is needed."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "shoal"
+
+# The extras that a part of the source may need, by the start of its path; all may use the rest.
+EXTRAS = {
+    "cli": ["service"],
+    "cli/browser.py": ["dev"],  # the picture of a demo, where there is a browser
+    "client": ["service"],
+    "engines": ["cluster"],
+    "experiments/audience.py": ["service"],
+    "service": ["service", "postgres", "dp"],
+    "wire.py": ["service"],
+}
+PEERS = {"mabwiser", "river", "smpybandits"}  # have an interpreter of their own
+
+
+def normalised(requirement: str) -> str:
+    """Return a requirement's name as PyPI spells it."""
+    name = re.match(r"[\w.-]+", requirement)
+    assert name
+    return re.sub(r"[-_.]+", "-", name[0]).lower()
+
+
+def declared(project: Path, extras: Iterable[str] = ()) -> set[str]:
+    """Return the distributions that a project and these of its extras require."""
+    table = tomllib.loads((project / "pyproject.toml").read_text())["project"]
+    requirements = list(table["dependencies"])
+    for extra in extras:
+        requirements += table["optional-dependencies"][extra]
+    return {normalised(requirement) for requirement in requirements}
+
+
+def imported(source: str) -> set[str]:
+    """Return the top-level packages that a module imports, without Python's and the project's."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names.add(node.module or "")
+    tops = {name.partition(".")[0] for name in names}
+    return tops - sys.stdlib_module_names - {"shoal", "tests", "benchmarks"}
+
+
+@cache
+def homes() -> dict[str, set[str]]:
+    """Return the distributions that bring each package."""
+    return {
+        name: {normalised(item) for item in items}
+        for name, items in packages_distributions().items()
+    }
+
+
+def undeclared(source: str, allowed: set[str]) -> set[str]:
+    """Return the packages that a module imports and that none of ``allowed`` brings."""
+    return {
+        name for name in imported(source) if not homes().get(name, {normalised(name)}) & allowed
+    }
+
+
+def check(files: Iterable[Path], allowed: set[str]) -> None:
+    missing = {
+        str(file.relative_to(ROOT)): found
+        for file in files
+        if (found := undeclared(file.read_text(encoding="utf-8"), allowed))
+    }
+    assert not missing
+
+
+def test_every_import_of_the_source_is_declared_with_its_extra() -> None:
+    for file in sorted(SOURCE.rglob("*.py")):
+        path = file.relative_to(SOURCE).as_posix()
+        extras = [e for start, names in EXTRAS.items() if path.startswith(start) for e in names]
+        check([file], declared(ROOT, extras))
+
+
+def test_every_import_of_the_client_is_declared_by_its_own_distribution() -> None:
+    project = ROOT / "packaging" / "client"
+    wheel = tomllib.loads((project / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    places = [(project / place).resolve() for place in wheel["targets"]["wheel"]["force-include"]]
+    files = [f for place in places for f in ([place] if place.is_file() else place.rglob("*.py"))]
+    modules = [file for file in files if file.suffix == ".py"]
+    check(modules, declared(project))
+    for module in modules:  # and nothing of Shoal is left out, but for what is loaded on demand
+        for name in re.findall(r"^from (shoal[\w.]*) import", module.read_text(), re.M):
+            parts = SOURCE.joinpath(*name.split(".")[1:])
+            assert {parts.with_suffix(".py"), parts / "__init__.py"} & set(modules), name
+
+
+@pytest.mark.parametrize("part", ["tests", "benchmarks", "examples"])
+def test_every_import_of_the_rest_is_declared(part: str) -> None:
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    files = list((ROOT / part).rglob("*.py"))
+    beside = {normalised(file.stem) for file in files if part == "examples"}
+    check(files, declared(ROOT, table["optional-dependencies"]) | PEERS | beside)
+
+
+@pytest.mark.parametrize(
+    ("source", "missing"),
+    [
+        ("import os, shoal.model\nfrom . import near", set()),
+        ("import httpx._config", set()),
+        ("def f():\n    from anyio.to_thread import run_sync", {"anyio"}),
+        ("import not_installed_anywhere", {"not_installed_anywhere"}),
+    ],
+)
+def test_an_import_that_is_not_declared_is_found(source: str, missing: set[str]) -> None:
+    assert undeclared(source, {"httpx"}) == missing
