@@ -163,6 +163,11 @@ class Refusal(msgspec.Struct, frozen=True):
     index: int
     type: str
 
+    @property
+    def name(self) -> str:
+        """Return the stable name of the problem."""
+        return self.type.removeprefix(PROBLEM_TYPE)
+
 
 class Refusals(msgspec.Struct, frozen=True):
     """The refused reports of a batch, in order."""

@@ -29,7 +29,7 @@ print(json.dumps({"arm": arm, "refused": refused, "packages": names, "path": pat
 
 
 def test_the_client_alone_reports_a_click_from_an_empty_environment(
-    tmp_path: Path, sqlite_stores: Stores
+    tmp_path: Path,
 ) -> None:
     place = tmp_path / "environment"
     python = place / "bin" / "python"
@@ -37,7 +37,8 @@ def test_the_client_alone_reports_a_click_from_an_empty_environment(
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
     constraints = ["--constraint", str(ROOT / "constraints.txt")]
     subprocess.run([*pip, *constraints, str(ROOT / "packaging/client")], check=True)
-    with serve(sqlite_stores) as live, learning(live):
+    stores = Stores(*(f"sqlite:///{tmp_path}/{role}.db" for role in ("aggregator", "learner")))
+    with serve(stores) as live, learning(live):
         operator = live.client("operator")
         operator.create_campaign("news", arms=["a", "b"], min_group_size=3, seats=6)
         operator.enrol("news", users(6))

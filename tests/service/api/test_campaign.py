@@ -12,8 +12,7 @@ from tests.service.conftest import Stores
 from tests.service.helpers import users
 from tests.service.live import learning, serve
 
-from shoal.client import AsyncClient, ServiceError, calls
-from shoal.errors import InvalidInputError
+from shoal.client import ServiceError
 
 DEFINITION: dict[str, Any] = {
     "arms": ["red", "green", "blue"], "min_group_size": 4, "seats": 40, "horizon": 400,
@@ -156,46 +155,3 @@ def test_a_campaign_ends_with_its_horizon(sqlite_stores: Stores) -> None:
         with pytest.raises(ServiceError) as caught:
             operator.open_round("brief", 3)
         assert caught.value.name == "campaign-over"
-
-
-async def _async_round(url: str, tokens: dict[str, str]) -> tuple[dict[str, str], int]:
-    async with (
-        AsyncClient(url, tokens["operator"]) as operator,
-        AsyncClient(url, tokens["app"]) as app,
-    ):
-        await operator.create_campaign("news", **DEFINITION)
-        await operator.enrol("news", users(40))
-        await operator.open_round("news", 1)
-        arms = await app.assignments("news")
-        refused = await app.report("news", 1, dict.fromkeys(users(41), 0.5), batch_size=7)
-        await operator.close_round("news", 1)
-        return arms, len(refused)
-
-
-def test_the_asynchronous_client_does_the_same(sqlite_stores: Stores) -> None:
-    import asyncio
-
-    with serve(sqlite_stores) as live, learning(live):
-        arms, refused = asyncio.run(_async_round(live.url, live.tokens))
-        assert (len(arms), refused) == (40, 1)
-
-
-def test_a_client_gives_up_in_time_and_says_so() -> None:
-    from shoal.client import Client
-
-    with Client("http://127.0.0.1:9", "token", patience=0.3) as client:
-        with pytest.raises(ServiceError, match="can't be reached: ConnectError") as caught:
-            client.campaigns()
-        assert caught.value.name == "unreachable"
-
-
-@pytest.mark.parametrize("reward", [np.float32(0.5), np.float64(0.5), 0.5])
-def test_rewards_may_be_numbers_of_numpy(reward: float) -> None:
-    assert calls.report("news", 1, [("ann", reward)]).content == (
-        b'{"reports":[{"user":"ann","reward":0.5}]}'
-    )
-
-
-def test_what_can_not_be_sent_is_refused_by_name() -> None:
-    with pytest.raises(InvalidInputError, match="must be numbers, text and lists; got object"):
-        calls.put_campaign("news", {"arms": object()})

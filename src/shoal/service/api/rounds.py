@@ -77,12 +77,5 @@ def read_release(
 
 
 def _state(row: Round) -> RoundState:
-    return RoundState(
-        campaign=row.campaign,
-        round=row.number,
-        state=row.state,
-        plan=row.plan_hash,
-        wanted_at=row.wanted_at,
-        opened_at=row.opened_at,
-        closed_at=row.closed_at,
-    )
+    times = row.wanted_at, row.opened_at, row.closed_at
+    return RoundState(row.campaign, row.number, row.state, row.plan_hash, *times)

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from shoal.arrays import BoolArray, IntArray
-from shoal.client.calls import Call, encode, read_as, read_nothing, round_path
+from shoal.client.calls import Call, encode, path_of, read_as, read_nothing
 from shoal.wire import (
     CountedRelease,
     Estimates,
@@ -16,14 +16,14 @@ from shoal.wire import (
     TaskList,
 )
 
-BASE = "/v1/learner"
-
 Eligible = tuple[BoolArray, BoolArray]  # seats that hold an active user, and arms on offer
 
 
 def read_tasks(sync: Sync) -> Call[TaskList]:
     """Say how far the learner is, and wait for work."""
-    return Call("POST", f"{BASE}/work", read_as(TaskList), encode(sync), seconds=sync.wait)
+    return Call(
+        "POST", path_of("learner", "work"), read_as(TaskList), encode(sync), seconds=sync.wait
+    )
 
 
 def read_release(name: str, number: int, n_seats: int) -> Call[tuple[Release, BoolArray]]:
@@ -34,12 +34,12 @@ def read_release(name: str, number: int, n_seats: int) -> Call[tuple[Release, Bo
         release = msgspec.json.decode(answer.release, type=Release)
         return release, _bits(answer.counted, n_seats)
 
-    return Call("GET", f"{round_path(name, number, base=BASE)}/release", read)
+    return Call("GET", path_of("learner", "campaigns", name, "rounds", number, "release"), read)
 
 
 def read_eligible(name: str, number: int, n_seats: int, n_arms: int) -> Call[Eligible]:
     """Read who may play what in a round."""
-    path = f"{round_path(name, number)}/eligible"
+    path = path_of("campaigns", name, "rounds", number, "eligible")
     return Call("GET", path, lambda content: unpack_eligible(content, n_seats, n_arms))
 
 
@@ -49,7 +49,8 @@ def publish_plan(
     """Freeze a plan, with what is believed of the arms before the round."""
     arm_bytes, group_bytes = (column.astype("<i4").tobytes() for column in (arms, groups))
     body = encode(PlanWithEstimates(arm_bytes, group_bytes, estimates))
-    return Call("PUT", f"{round_path(name, number, base=BASE)}/plan", read_nothing, body)
+    path = path_of("learner", "campaigns", name, "rounds", number, "plan")
+    return Call("PUT", path, read_nothing, body)
 
 
 def unpack_eligible(packed: bytes, n_seats: int, n_arms: int) -> Eligible:

@@ -43,17 +43,14 @@ class Records:
         with self._database.write() as connection:
             connection.execute(insert(runs).values(row))
 
-    def keep_planned(self, name: str, run: CampaignRun) -> None:
-        """Keep that the aggregator has frozen a plan."""
-        with self._database.write() as connection:
-            query = update(runs).where(runs.c.campaign == name)
-            connection.execute(query.values(planned=run.planned))
+    def keep_progress(self, name: str, run: CampaignRun) -> None:
+        """Keep that a plan is frozen, or that a release is about to be read.
 
-    def keep_reading(self, name: str, run: CampaignRun) -> None:
-        """Keep that a release may have been read: from here on its round can't be played again."""
+        From then on the round can't be played again.
+        """
+        row = {"planned": run.planned, "reading": run.reading}
         with self._database.write() as connection:
-            query = update(runs).where(runs.c.campaign == name)
-            connection.execute(query.values(reading=run.reading))
+            connection.execute(update(runs).where(runs.c.campaign == name).values(row))
 
     def keep_learnt(self, name: str, run: CampaignRun, *, moved_on: bool) -> None:
         """Keep what was learnt; the policy's own state only where it has ``moved_on``."""

@@ -94,7 +94,7 @@ class Learner:
         last = task.round - (not ended)
         if run.reading < last:
             run.reading = last
-            self._records.keep_reading(name, run)
+            self._records.keep_progress(name, run)
         while run.learnt < last:
             self._learn(name, run)
         if task.state == "wanted":
@@ -163,7 +163,7 @@ class Learner:
 
     def _keep_planned(self, name: str, run: CampaignRun, number: int) -> None:
         run.planned = number
-        self._records.keep_planned(name, run)
+        self._records.keep_progress(name, run)
 
 
 def _check_definition(task: Task, run: CampaignRun) -> None:

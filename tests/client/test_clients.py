@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from tests.service.conftest import Stores
+from tests.service.helpers import users
+from tests.service.live import learning, serve
+
+from shoal.client import AsyncClient, Client, ServiceError
+from shoal.client.calls import encode
+from shoal.errors import InvalidInputError
+from shoal.wire import Report
+
+DEFINITION: dict[str, Any] = {
+    "arms": ["red", "green", "blue"], "min_group_size": 4, "seats": 40, "horizon": 400,
+    "policy": "explore-then-commit", "options": {"exploration": 0.1},
+}  # fmt: skip
+
+
+async def _async_round(url: str, tokens: dict[str, str]) -> tuple[dict[str, str], int]:
+    async with (
+        AsyncClient(url, tokens["operator"]) as operator,
+        AsyncClient(url, tokens["app"]) as app,
+    ):
+        await operator.create_campaign("news", **DEFINITION)
+        await operator.enrol("news", users(40))
+        await operator.open_round("news", 1)
+        arms = await app.assignments("news")
+        refused = await app.report("news", 1, dict.fromkeys(users(41), 0.5), batch_size=7)
+        await operator.close_round("news", 1)
+        return arms, len(refused)
+
+
+def test_the_asynchronous_client_does_the_same(tmp_path: Path) -> None:
+    stores = Stores(f"sqlite:///{tmp_path}/aggregator.db", f"sqlite:///{tmp_path}/learner.db")
+    with serve(stores) as live, learning(live):
+        arms, refused = asyncio.run(_async_round(live.url, live.tokens))
+        assert (len(arms), refused) == (40, 1)
+
+
+def test_both_clients_have_the_same_methods_with_the_same_signatures() -> None:
+    def methods(client: type) -> dict[str, inspect.Signature]:
+        found = inspect.getmembers(client, inspect.isfunction)
+        return {name: inspect.signature(m) for name, m in found if not name.startswith("_")}
+
+    assert methods(Client) == methods(AsyncClient)
+    assert {"campaign", "close", "enrol", "report", "run", "token"} <= methods(Client).keys()
+
+
+def test_a_client_gives_up_in_time_and_says_so() -> None:
+    with Client("http://127.0.0.1:9", "token", patience=0.3) as client:
+        with pytest.raises(ServiceError, match="can't be reached: ConnectError") as caught:
+            client.campaigns()
+        assert caught.value.name == "unreachable"
+
+
+def answering(client: Client, answer: Callable[[httpx.Request], httpx.Response]) -> None:
+    client._http = httpx.Client(base_url="http://shoal", transport=httpx.MockTransport(answer))
+
+
+def test_a_client_tries_again_where_the_service_may_answer_later() -> None:
+    answers = iter([503, 429, 200])
+    with Client("http://shoal", "token", patience=5.0) as client:
+        answering(client, lambda _: httpx.Response(next(answers), json={"campaigns": ["news"]}))
+        assert client.campaigns() == ["news"]
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "message"),
+    [
+        (b"<html>", "", "HTTP 404"),
+        (b'{"detail": ["x"]}', "", "HTTP 404"),
+        (b'{"type": "urn:shoal:problem:unknown-round", "title": "No.", "status": 404}',
+         "unknown-round", "No."),
+        (b'{"type": "urn:shoal:problem:invalid-input", "title": "No.", "detail": "x: 1"}',
+         "invalid-input", "No. x: 1"),
+    ],
+)  # fmt: skip
+def test_a_refusal_is_raised_with_its_name(content: bytes, name: str, message: str) -> None:
+    with Client("http://shoal", "token") as client:
+        answering(client, lambda _: httpx.Response(404, content=content))
+        with pytest.raises(ServiceError) as caught:
+            client.campaigns()
+    assert (caught.value.name, caught.value.status, str(caught.value)) == (name, 404, message)
+
+
+@pytest.mark.parametrize("reward", [np.float32(0.5), np.float64(0.5), 0.5])
+def test_rewards_may_be_numbers_of_numpy(reward: float) -> None:
+    assert encode(Report("ann", reward)) == b'{"user":"ann","reward":0.5}'
+
+
+def test_what_can_not_be_sent_is_refused_by_name() -> None:
+    with pytest.raises(InvalidInputError, match="must be numbers, text and lists; got object"):
+        encode({"arms": object()})
