@@ -75,9 +75,9 @@ def undeclared(source: str, allowed: set[str]) -> set[str]:
 
 def check(files: Iterable[Path], allowed: set[str]) -> None:
     missing = {
-        str(file.relative_to(ROOT)): found
+        str(file.relative_to(ROOT)): names
         for file in files
-        if (found := undeclared(file.read_text(encoding="utf-8"), allowed))
+        if (names := undeclared(file.read_text(encoding="utf-8"), allowed))
     }
     assert not missing
 

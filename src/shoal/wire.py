@@ -70,7 +70,7 @@ class Movement(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Moved(Message):
-    """How many were not there, or not gone, before."""
+    """How many users joined and left who had not before."""
 
     joined: int
     left: int
@@ -81,7 +81,7 @@ class Moved(Message):
 
 @dataclass(frozen=True)
 class RoundState(Message):
-    """A round; who has reported, and how many, is nobody's business."""
+    """A round without anything about its reports."""
 
     campaign: str
     round: int
@@ -210,7 +210,7 @@ class Status(Message):
 # The learner
 
 
-class Progress(msgspec.Struct, frozen=True):
+class LearnerProgress(msgspec.Struct, frozen=True):
     """How far the learner is in a campaign.
 
     The last round whose plan is frozen, the last whose release has been learnt, and the last whose
@@ -225,7 +225,7 @@ class Progress(msgspec.Struct, frozen=True):
 class Sync(msgspec.Struct, frozen=True):
     """How far the learner is in each campaign, and how many seconds it will wait for work."""
 
-    campaigns: dict[str, Progress]
+    campaigns: dict[str, LearnerProgress]
     wait: float = 0.0
 
 

@@ -47,8 +47,8 @@ def test_the_asynchronous_client_does_the_same(tmp_path: Path) -> None:
 
 def test_both_clients_have_the_same_methods_with_the_same_signatures() -> None:
     def methods(client: type) -> dict[str, inspect.Signature]:
-        found = inspect.getmembers(client, inspect.isfunction)
-        return {name: inspect.signature(m) for name, m in found if not name.startswith("_")}
+        functions = inspect.getmembers(client, inspect.isfunction)
+        return {name: inspect.signature(m) for name, m in functions if not name.startswith("_")}
 
     assert methods(Client) == methods(AsyncClient)
     assert {"campaign", "close", "enrol", "report", "run", "token"} <= methods(Client).keys()

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Client(Operations):
-    """A service, seen with one token; each method waits for the answer.
+    """A client of the service with one token; each method waits for the answer.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Client(Operations):
 
 
 class AsyncClient(Operations):
-    """A service, seen with one token; parameters and methods of ``Client``, to be awaited."""
+    """A client with the parameters and methods of ``Client``, to be awaited."""
 
     def __init__(self, url: str, token: str, *, patience: float = 30.0) -> None:
         self._patience = patience

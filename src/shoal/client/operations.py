@@ -86,7 +86,7 @@ class Operations:
 
     @operation
     async def create_campaign(self, /, name: str, **definition: Any) -> dict[str, Any]:
-        """Create a campaign under a name of your own; the same again changes nothing."""
+        """Create a campaign under a name that you choose; the same again changes nothing."""
         return await self._run(
             Call("PUT", path_of("campaigns", name), read_json, encode(definition))
         )

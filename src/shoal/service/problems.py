@@ -36,7 +36,7 @@ MEDIA_TYPE = "application/problem+json"
 
 
 class ProblemError(ShoalError):
-    """A refusal of the given kind; ``detail`` names fields and rules, never a report's values."""
+    """A refusal of one kind; ``detail`` names fields and rules, never a report's values."""
 
     def __init__(self, kind: Kind, detail: str = "") -> None:
         super().__init__(f"{kind.title} {detail}".strip())

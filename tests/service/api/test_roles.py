@@ -80,8 +80,8 @@ def test_threat_20_token_confusion(sqlite_stores: Stores) -> None:
 def test_every_route_is_in_the_table(sqlite_stores: Stores) -> None:
     with serve(sqlite_stores) as live:
         schema = create_app(live.aggregator).openapi()
-        found = {(m.upper(), path) for path, item in schema["paths"].items() for m in item}
-    assert found == set(WHO_MAY) | PUBLIC
+        routes = {(m.upper(), path) for path, item in schema["paths"].items() for m in item}
+    assert routes == set(WHO_MAY) | PUBLIC
 
 
 def test_tokens_are_stored_as_hashes_replaced_and_revoked_at_once(stores: Stores) -> None:

@@ -96,20 +96,20 @@ def test_threat_21_no_metric_and_no_log_line_moves_with_a_report(
         operator, app = begin(live), live.client("app")
         operator.open_round("news", 1, wait=0)
         live.work()
-        seen = {traces(live, caplog)}
+        distinct_traces = {traces(live, caplog)}
         for user in (*users(4), "nobody"):
             app.report("news", 1, {user: 1.0})
-            seen.add(traces(live, caplog))
-        assert len(seen) == 1
+            distinct_traces.add(traces(live, caplog))
+        assert len(distinct_traces) == 1
         operator.close_round("news", 1)
-        seen.add(traces(live, caplog))  # not before the learner has it on record
-        assert len(seen) == 1
+        distinct_traces.add(traces(live, caplog))  # not before the learner has it on record
+        assert len(distinct_traces) == 1
         live.work()
-        told = traces(live, caplog)
-        assert "shoal_report_requests_total 5.0" in told
-        assert 'shoal_refused_reports_total{reason="unknown-user"} 1.0' in told
+        after_release = traces(live, caplog)
+        assert "shoal_report_requests_total 5.0" in after_release
+        assert 'shoal_refused_reports_total{reason="unknown-user"} 1.0' in after_release
         app.report("news", 1, {"user-5": 1.0})  # late, and held back as well
-        assert traces(live, caplog) == told
+        assert traces(live, caplog) == after_release
 
 
 def traces(live: Live, caplog: pytest.LogCaptureFixture) -> tuple[str, ...]:

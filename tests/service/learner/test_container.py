@@ -31,11 +31,11 @@ def test_plain_values_come_back_as_they_were(value: object) -> None:
 @pytest.mark.parametrize("dtype", ["bool", "int8", "int32", "uint64", "float32", "float64", "U5"])
 def test_arrays_come_back_with_type_shape_and_bytes(dtype: str) -> None:
     for array in (np.arange(6).reshape(2, 3).astype(dtype), np.zeros((0, 4), dtype)):
-        found = unpack(pack({"a": [array, array[:1]]}))["a"][0]
-        assert (found.dtype, found.shape, found.tobytes()) == (
+        copy = unpack(pack({"a": [array, array[:1]]}))["a"][0]
+        assert (copy.dtype, copy.shape, copy.tobytes()) == (
             array.dtype, array.shape, array.tobytes(),
         )  # fmt: skip
-        assert found.flags.writeable
+        assert copy.flags.writeable
     scalar = unpack(pack(np.float64(0.1)))
     assert (type(scalar), scalar) == (np.float64, 0.1)
 

@@ -99,10 +99,10 @@ def test_a_plan_that_was_overtaken_is_made_anew_from_what_is_stored(
             operator, plan = live.client("operator"), live.learner.runs["news"].plan
 
             def overtake(
-                *given: Any, operator: Client = operator, plan: Callable[..., Any] = plan
+                *arguments: Any, operator: Client = operator, plan: Callable[..., Any] = plan
             ) -> Any:
                 operator.withdraw("news", ["user-3"])
-                return plan(*given)
+                return plan(*arguments)
 
             if overtaken:
                 monkeypatch.setattr(live.learner.runs["news"], "plan", overtake)
@@ -118,12 +118,12 @@ def test_a_policy_that_can_not_take_new_arms_is_refused_when_the_campaign_is_mad
 ) -> None:
     with serve(sqlite_stores) as live:
         operator = live.client("operator")
-        given = {"arms": ["a", "b"], "min_group_size": 3, "seats": 40, "policy": "random"}
+        definition = {"arms": ["a", "b"], "min_group_size": 3, "seats": 40, "policy": "random"}
         with pytest.raises(ServiceError, match="arm_slots must be the number of arms for 'random'"):
-            operator.create_campaign("news", **given, arm_slots=3)
+            operator.create_campaign("news", **definition, arm_slots=3)
         with pytest.raises(ServiceError, match="arm_slots must be at least the number of arms"):
-            operator.create_campaign("news", **given, arm_slots=1)
-        operator.create_campaign("news", **given)
+            operator.create_campaign("news", **definition, arm_slots=1)
+        operator.create_campaign("news", **definition)
         with pytest.raises(ServiceError) as caught:
             operator.retire_arm("news", "a")
         assert caught.value.name == "arms-fixed"
@@ -133,9 +133,9 @@ def test_arms_are_told_with_their_rounds_under_any_name(sqlite_stores: Stores) -
     with serve(sqlite_stores) as live:
         begin(live)
         operator = live.client("operator")
-        found = operator.add_arm("news", "a/b c?d%é")
-        assert found["arms"][2] == {"name": "a/b c?d%é", "since": 1, "until": None}
-        assert found["definition"]["arms"] == ["a", "b", "a/b c?d%é"]
+        campaign_state = operator.add_arm("news", "a/b c?d%é")
+        assert campaign_state["arms"][2] == {"name": "a/b c?d%é", "since": 1, "until": None}
+        assert campaign_state["definition"]["arms"] == ["a", "b", "a/b c?d%é"]
         operator.retire_arm("news", "a/b c?d%é")
         operator.retire_arm("news", "a/b c?d%é")
         assert operator.campaign("news")["arms"][2]["until"] == 1

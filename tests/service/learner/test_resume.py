@@ -139,7 +139,7 @@ from shoal.service.learner import calls
 from shoal.service.learner.service import Learner
 from shoal.service.store import Database
 
-Records.keep_learnt = lambda *given, **more: os.kill(os.getpid(), signal.SIGKILL)
+Records.keep_learnt = lambda *args, **kwargs: os.kill(os.getpid(), signal.SIGKILL)
 store, url, token = sys.argv[1:]
 Learner(Database(store), Client(url, token)).work(wait=0.0)
 """
@@ -158,8 +158,8 @@ def test_threat_17_a_release_that_was_read_and_not_learnt_is_never_played_again(
         live.work()
         back_up(live.aggregator.database, "aggregator", backup)
         live.client("operator").close_round("news", 2)
-        given = [sqlite_stores.learner, live.url, live.tokens["learner"]]
-        done = subprocess.run([sys.executable, "-c", KILLED, *given], timeout=60, check=False)
+        arguments = [sqlite_stores.learner, live.url, live.tokens["learner"]]
+        done = subprocess.run([sys.executable, "-c", KILLED, *arguments], timeout=60, check=False)
         assert done.returncode == -signal.SIGKILL
     file.unlink()
     database = Database(sqlite_stores.aggregator)

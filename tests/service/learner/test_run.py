@@ -10,22 +10,22 @@ from shoal.service.learner.run import CampaignRun
 
 
 class Pairs(Policy):
-    """Groups of two neighbours; remembers what it hears."""
+    """Groups of two neighbours; remembers what it is told."""
 
     takes_merged = True
-    heard: tuple[Plan, Feedback]
+    learnt_from: tuple[Plan, Feedback]
 
     def _choose(self) -> Choice:
         n = self.problem.n_users
         return np.zeros(n, np.int32), np.arange(n, dtype=np.int32) // 2, 1
 
     def _learn(self, plan: Plan, feedback: Feedback) -> None:
-        self.heard = plan, feedback
+        self.learnt_from = plan, feedback
 
 
 def campaign(**changes: object) -> Campaign:
-    given = {"arms": ["a", "b"], "min_group_size": 2, "seats": 8, "policy": "random"}
-    return Campaign.model_validate(given | changes)
+    definition = {"arms": ["a", "b"], "min_group_size": 2, "seats": 8, "policy": "random"}
+    return Campaign.model_validate(definition | changes)
 
 
 def run_of_pairs() -> tuple[CampaignRun, Pairs]:
@@ -49,33 +49,33 @@ def test_a_merged_total_reaches_a_policy_that_takes_it_as_one_group() -> None:
     totals = [Total("a", [0], 2, 1500), Total("a", [1, 2], 2, 400)]
     run.plan(1, np.ones(8, bool), np.ones(2, bool))
     assert run.learn(totals, counted)
-    plan, feedback = policy.heard
+    plan, feedback = policy.learnt_from
     assert plan.groups.tolist() == [0, 0, 1, 1, 1, 1, 3, 3]
     assert feedback.totals.tolist() == [1.5, 0.4, 0.0, 0.0]
     assert feedback.released.tolist() == [1, 1, 0, 0]
     assert feedback.reported.tolist() == [1, 1, 1, 0, 1, 0, 0, 0]
 
 
-def test_any_other_policy_hears_of_merged_groups_as_withheld() -> None:
+def test_any_other_policy_is_told_that_merged_groups_are_withheld() -> None:
     run, policy = run_of_pairs()
     policy.takes_merged = False
     counted = np.array([1, 1, 1, 0, 1, 0, 0, 0], bool)
     run.learn([Total("a", [0], 2, 1500), Total("a", [1, 2], 2, 400)], counted)
-    plan, feedback = policy.heard
+    plan, feedback = policy.learnt_from
     assert plan.groups.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
     assert feedback.totals.tolist() == [1.5, 0.0, 0.0, 0.0]
     assert feedback.reported.tolist() == [1, 1, 0, 0, 0, 0, 0, 0]
 
 
 def test_a_repeated_plan_is_told_once_with_all_its_rounds() -> None:
-    given = {"policy": "explore-then-commit", "horizon": 200, "options": {"exploration": 0.5}}
-    run = CampaignRun(campaign(**given))
+    definition = {"policy": "explore-then-commit", "horizon": 200, "options": {"exploration": 0.5}}
+    run = CampaignRun(campaign(**definition))
     plan = run.policy.ask()
     assert plan.repeats > 1
     totals = [Total("a", [int(g)], 3, 1000) for g in np.unique(plan.groups[plan.groups >= 0])]
     counted = plan.groups >= 0
     for number in range(1, plan.repeats + 1):
-        resumed = CampaignRun(campaign(**given))
+        resumed = CampaignRun(campaign(**definition))
         resumed.restore(run.policy_state(), run.feedback_state())
         assert resumed.feedback_state() == run.feedback_state()
         moved_on = run.learn(totals, counted)

@@ -59,7 +59,7 @@ def list_campaigns(aggregator: Service) -> CampaignNames:
 def create_campaign(
     name: Name, campaign: Campaign, aggregator: Service, response: Response
 ) -> CampaignState:
-    """Create a campaign under a name of your own; the same again changes nothing (200)."""
+    """Create a campaign under a name that you choose; the same again changes nothing (200)."""
     try:
         campaign.make_policy()
         if campaign.noise is not None:

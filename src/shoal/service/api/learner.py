@@ -32,13 +32,13 @@ BYTES = "application/octet-stream"
 ROUND = "/campaigns/{name}/rounds/{number}"
 
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
-Known = Annotated[wire.Progress, Checked(planned=Count, learnt=Count, reading=Count)]
+Progress = Annotated[wire.LearnerProgress, Checked(planned=Count, learnt=Count, reading=Count)]
 CampaignName = Annotated[str, StringConstraints(pattern=NAME)]
 Sync = Annotated[
     wire.Sync,
     Body(),
     Checked(
-        campaigns=Annotated[dict[CampaignName, Known], Field(max_length=100_000)],
+        campaigns=Annotated[dict[CampaignName, Progress], Field(max_length=100_000)],
         wait=Annotated[float, Field(ge=0, le=60, description="Seconds to wait for work.")],
     ),
 ]
@@ -48,7 +48,7 @@ Estimates = Annotated[wire.Estimates, Body(), Checked(means=Shares, half_widths=
 
 @router.post("/learner/sync")
 async def sync(known: Sync, aggregator: Service) -> wire.WorkList:
-    """Tell how far the learner is, and wait for work."""
+    """Send the learner's progress, and wait for work."""
     rounds = await _wait_for_work(known, aggregator)
     return wire.WorkList([wire.Work(r.campaign, r.number, r.state) for r in rounds])
 
@@ -59,7 +59,7 @@ async def sync(known: Sync, aggregator: Service) -> wire.WorkList:
     responses=answer(wire.TaskList, "The campaigns that wait, with all that a plan needs."),
 )
 async def read_tasks(known: Sync, aggregator: Service) -> Response:
-    """Tell how far the learner is, wait for work, and read what it needs."""
+    """Send the learner's progress, wait for work, and read what it needs."""
     rounds = await _wait_for_work(known, aggregator)
     tasks = await run_in_threadpool(lambda: [_task(aggregator, round_) for round_ in rounds])
     return Response(msgspec.json.encode(wire.TaskList(tasks)), media_type=JSON)

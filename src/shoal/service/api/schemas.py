@@ -19,7 +19,7 @@ class Checked:
     Parameters
     ----------
     rules
-        By field, a type that is narrower than the message's own.
+        By field, a type that is narrower than the message's.
     """
 
     def __init__(self, **rules: Any) -> None:

@@ -20,13 +20,13 @@ TokenRequest = Annotated[wire.TokenRequest, Body(), Checked(role=Role)]
 
 @router.get("/health", tags=["status"])
 def health() -> Status:
-    """Tell that the process answers."""
+    """Answer while the process is alive."""
     return Status(ok=True)
 
 
 @router.get("/ready", tags=["status"], responses={503: {"model": Status}})
 def ready(aggregator: Service, response: Response) -> Status:
-    """Tell whether the database takes writes and schedules are kept."""
+    """Check whether the database takes writes and schedules are kept."""
     ok = aggregator.on_schedule and aggregator.database.writable()
     response.status_code = 200 if ok else 503
     return Status(ok=ok)

@@ -1,4 +1,4 @@
-"""The learner's own small interface: health, readiness and metrics. It takes no orders."""
+"""The learner's HTTP interface: health, readiness and metrics. It takes no commands."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def create_app(learner: Learner, stopped: threading.Event) -> FastAPI:
     rounds = Gauge("shoal_learnt_rounds", "Rounds learnt, over all campaigns.", registry=registry)
     rounds.set_function(lambda: sum(run.learnt for run in list(learner.runs.values())))
     touch = Gauge("shoal_learner_in_touch", "Whether all goes well.", registry=registry)
-    touch.set_function(lambda: float(learner.in_touch))
+    touch.set_function(lambda: float(learner.connected))
 
     @app.get("/health")
     def health() -> dict[str, bool]:
-        """Tell that the process answers."""
+        """Answer while the process is alive."""
         return {"ok": True}
 
     @app.get("/ready")
     def ready(response: Response) -> dict[str, bool]:
-        """Tell whether the store takes writes and the aggregator has been reached."""
-        ok = learner.in_touch and learner.database.writable()
+        """Check whether the store takes writes and the aggregator can be reached."""
+        ok = learner.connected and learner.database.writable()
         response.status_code = 200 if ok else 503
         return {"ok": ok}
 

@@ -53,7 +53,7 @@ class Records:
             connection.execute(update(runs).where(runs.c.campaign == name).values(row))
 
     def keep_learnt(self, name: str, run: CampaignRun, *, moved_on: bool) -> None:
-        """Keep what was learnt; the policy's own state only where it has ``moved_on``."""
+        """Keep what was learnt; the policy's state only where it has ``moved_on``."""
         row = {"planned": run.planned, "learnt": run.learnt, "feedback": run.feedback_state()}
         with self._database.write() as connection:
             connection.execute(update(runs).where(runs.c.campaign == name).values(row))

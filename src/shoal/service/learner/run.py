@@ -1,6 +1,6 @@
 """One campaign as the learner sees it: seats, plans and totals; no user and no reward.
 
-A policy that can be told who may play what plans for those alone. Any other plans for every seat:
+A policy with ``allow`` plans for the users and arms that may play. Any other plans for every seat:
 before a plan is frozen, absent seats leave it; a group that is then too small leaves it too. Where
 a policy keeps a plan for several rounds (``repeats``), the same plan is frozen round after round,
 and the totals are gathered until the last.

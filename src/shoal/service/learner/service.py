@@ -1,4 +1,4 @@
-"""The learner's loop: report its progress, wait for tasks, learn what was released, plan the next.
+"""The learner's loop: send its progress, wait for tasks, learn what was released, plan the next.
 
 Everything it does can be repeated: a plan follows from the stored state and from who may play what
 in the round, which the aggregator remembers; a release is the same bytes for ever. So after a
@@ -26,7 +26,7 @@ from shoal.service.learner.calls import Eligible
 from shoal.service.learner.records import Records
 from shoal.service.learner.run import CampaignRun
 from shoal.service.store import Database
-from shoal.wire import Progress, Sync, Task
+from shoal.wire import LearnerProgress, Sync, Task
 
 log = logging.getLogger("shoal.service")
 
@@ -44,9 +44,9 @@ class Learner:
     Parameters
     ----------
     database
-        Its own store, at the newest schema.
+        The learner's store, at the newest schema.
     client
-        The aggregator, seen with a learner's token.
+        A client of the aggregator with a learner's token.
     """
 
     def __init__(self, database: Database, client: Client) -> None:
@@ -54,7 +54,7 @@ class Learner:
         self._client = client
         self._records = Records(database)
         self.runs = {name: self._records.load(name) for name in self._records.names()}
-        self.in_touch = False
+        self.connected = False
         self._stale: set[str] = set()  # campaigns whose run in memory may be ahead of the store
 
     def work(self, *, wait: float) -> int:
@@ -63,16 +63,17 @@ class Learner:
             self.runs[name] = self._records.load(name)
             self._stale.discard(name)
         progress = {
-            name: Progress(run.planned, run.learnt, run.reading) for name, run in self.runs.items()
+            name: LearnerProgress(run.planned, run.learnt, run.reading)
+            for name, run in self.runs.items()
         }
         tasks = self._client.run(calls.read_tasks(Sync(progress, wait))).tasks
-        self.in_touch = True
+        self.connected = True
         for task in tasks:
             try:
                 self._advance(task)
             except Exception as error:
                 log.warning("a campaign waits: %s", _reason(error))
-                self.in_touch = False
+                self.connected = False
                 self._forget(task.campaign)
         return len(tasks)
 
@@ -80,11 +81,11 @@ class Learner:
         """Work until stopped; a fault is logged and tried again."""
         while not stopped.is_set():
             try:
-                self.work(wait=wait if self.in_touch else 0.0)
+                self.work(wait=wait if self.connected else 0.0)
             except Exception as error:
                 log.warning("the learner tries again: %s", _reason(error))
-                self.in_touch = False
-            if not self.in_touch:
+                self.connected = False
+            if not self.connected:
                 stopped.wait(0.5)
 
     def _advance(self, task: Task) -> None:
@@ -179,5 +180,5 @@ def _check_definition(task: Task, run: CampaignRun) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Return what kind of fault it is; its message may tell too much."""
+    """Return what kind of fault it is; its message may hold a secret."""
     return error.name if isinstance(error, ServiceError) else type(error).__name__
