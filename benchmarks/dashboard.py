@@ -25,13 +25,13 @@ from sqlalchemy import insert
 from benchmarks.report import page as write_page
 from benchmarks.report import table
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.epochs import LearnerProgress
 from shoal.service.application import create_app
 from shoal.service.audit import RULES
 from shoal.service.campaign import Campaign
 from shoal.service.dashboard import assets, charts
 from shoal.service.process import open_store
 from shoal.service.store import aggregator as store
+from shoal.wire import LearnerProgress
 
 N_USERS, N_ROUNDS, N_ARMS = 100_000, 2_000, 10
 PLANS = 200  # rounds that keep their plan; no page reads one, but they fill the database

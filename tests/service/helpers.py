@@ -8,10 +8,10 @@ import msgspec
 import numpy as np
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.epochs import LearnerProgress
 from shoal.service.aggregator.plans import FrozenPlan
 from shoal.service.aggregator.release import Document
 from shoal.service.campaign import Campaign, Noise
+from shoal.wire import LearnerProgress
 
 KEY = bytes(range(32))
 

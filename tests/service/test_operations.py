@@ -21,7 +21,6 @@ from shoal.cli.main import main
 from shoal.client import Client
 from shoal.errors import InvalidInputError
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.epochs import LearnerProgress
 from shoal.service.aggregator.tokens import Access
 from shoal.service.clock import system_clock
 from shoal.service.dashboard.sessions import Sessions
@@ -31,6 +30,7 @@ from shoal.service.settings import Settings, load_settings
 from shoal.service.store import Database
 from shoal.service.store import aggregator as tables
 from shoal.service.store.backup import back_up, restore
+from shoal.wire import LearnerProgress
 
 
 def run(*arguments: str, **environment: str) -> Result:

@@ -9,11 +9,11 @@ from tests.service.helpers import KEY, TestClock, frozen, report, users
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.arms import Arm
-from shoal.service.aggregator.epochs import LearnerProgress
 from shoal.service.campaign import Campaign
 from shoal.service.problems import ProblemError
 from shoal.service.store import Database
 from shoal.service.store.migrate import upgrade
+from shoal.wire import LearnerProgress
 
 
 def campaign(**changes: object) -> Campaign:

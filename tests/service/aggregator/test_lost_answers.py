@@ -15,13 +15,13 @@ from tests.service.conftest import Stores
 from tests.service.helpers import close, even, frozen, report, start, users
 
 from shoal.service.aggregator import Aggregator, epochs
-from shoal.service.aggregator.epochs import LearnerProgress
 from shoal.service.aggregator.keys import check_secrets
 from shoal.service.aggregator.schedule import tick
 from shoal.service.campaign import Campaign, Schedule
 from shoal.service.problems import ProblemError
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
+from shoal.wire import LearnerProgress
 
 
 @contextmanager

@@ -5,11 +5,11 @@ from tests.service.conftest import Stores
 from tests.service.helpers import KEY, TestClock, even, report, users
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.epochs import LearnerProgress
 from shoal.service.aggregator.schedule import tick
 from shoal.service.campaign import Campaign, Schedule
 from shoal.service.clock import HOUR
 from shoal.service.problems import ProblemError
+from shoal.wire import LearnerProgress
 
 
 def scheduled(*, all_reported: bool = False, horizon: int | None = None) -> Campaign:

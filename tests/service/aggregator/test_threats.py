@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.service.helpers import close, even, frozen, report, start, users
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.epochs import LearnerProgress
 from shoal.service.campaign import Campaign, Noise
 from shoal.service.problems import ProblemError
+from shoal.wire import LearnerProgress
 
 repeatedly = settings(
     deadline=None,

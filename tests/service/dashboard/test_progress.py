@@ -17,8 +17,7 @@ from tests.service.helpers import close, even, report, start, users
 from tests.service.live import Live, learning, serve
 
 from shoal.service.aggregator import Aggregator, summaries
-from shoal.service.aggregator.epochs import LearnerProgress
-from shoal.service.aggregator.release import Document, Noise
+from shoal.service.aggregator.release import Document
 from shoal.service.audit import RULES, THREATS
 from shoal.service.campaign import Campaign
 from shoal.service.dashboard import checks
@@ -26,6 +25,7 @@ from shoal.service.dashboard.progress import campaign_view
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
 from shoal.service.store.migrate import upgrade
+from shoal.wire import LearnerProgress, Noise
 
 PROGRESS = f"/v1/campaigns/{CAMPAIGN}/progress"
 

@@ -15,11 +15,11 @@ from tests.service.live import Live, serve
 
 from shoal import wire
 from shoal.client import ServiceError
-from shoal.service.aggregator.epochs import LearnerProgress
 from shoal.service.learner import calls
 from shoal.service.learner.service import Learner
 from shoal.service.store import Database
 from shoal.service.store.backup import back_up, restore
+from shoal.wire import LearnerProgress
 
 DEFINITION = {
     "arms": ["a", "b"], "min_group_size": 3, "seats": 12, "horizon": 500,

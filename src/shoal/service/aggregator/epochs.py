@@ -22,15 +22,7 @@ from shoal.service.aggregator.keys import RoundKeys
 from shoal.service.aggregator.rounds import ABANDONED, OPEN, RELEASED, WANTED, Round, Rounds
 from shoal.service.clock import Clock
 from shoal.service.store import aggregator as store
-
-
-@dataclass(frozen=True, slots=True)
-class LearnerProgress:
-    """How far the learner is in a campaign."""
-
-    planned: int
-    learnt: int
-    reading: int = field(default=0, kw_only=True)
+from shoal.wire import LearnerProgress
 
 
 @dataclass(eq=False)

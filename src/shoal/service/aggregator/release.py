@@ -16,24 +16,9 @@ from shoal.service.aggregator.group_sums import Sums
 from shoal.service.aggregator.noise import add_noise, scale_of
 from shoal.service.aggregator.plans import FrozenPlan
 from shoal.service.campaign import Campaign
+from shoal.wire import Noise, Total
 
 log = logging.getLogger("shoal.service")
-
-
-class Total(msgspec.Struct, frozen=True):
-    """A released total: the reward steps of ``reporters`` users on one arm."""
-
-    arm: str
-    parts: tuple[int, ...]  # the plan's groups behind it
-    reporters: int
-    total: int
-
-
-class Noise(msgspec.Struct, frozen=True):
-    """The noise in the totals: discrete Laplace, drawn once."""
-
-    epsilon: float
-    scale: float  # in steps of the grid
 
 
 class Document(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Literal, get_args
+from typing import get_args
 
 from sqlalchemy import Connection, delete, insert, select
 
@@ -17,8 +17,8 @@ from shoal.errors import InvalidInputError
 from shoal.service.aggregator.cache import Cache
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
+from shoal.wire import Role
 
-Role = Literal["operator", "app", "analyst", "learner"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
 _SECRET_LENGTH = 43  # characters, for 32 random bytes

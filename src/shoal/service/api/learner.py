@@ -16,7 +16,6 @@ from starlette.concurrency import run_in_threadpool
 
 from shoal import wire
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.epochs import LearnerProgress
 from shoal.service.aggregator.plans import FrozenPlan
 from shoal.service.aggregator.rounds import WANTED, Round
 from shoal.service.api.schemas import JSON, Checked, answer, request_body
@@ -66,14 +65,10 @@ async def read_tasks(known: Sync, aggregator: Service) -> Response:
 
 
 async def _wait_for_work(known: wire.Sync, aggregator: Aggregator) -> list[Round]:
-    progress = {
-        name: LearnerProgress(item.planned, item.learnt, reading=item.reading)
-        for name, item in known.campaigns.items()
-    }
     ends = time.monotonic() + known.wait
     while True:
         version = aggregator.notifier.version
-        work = await run_in_threadpool(aggregator.epochs.sync_learner, progress)
+        work = await run_in_threadpool(aggregator.epochs.sync_learner, known.campaigns)
         left = ends - time.monotonic()
         if work or left <= 0 or aggregator.notifier.closed:
             return work

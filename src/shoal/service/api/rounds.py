@@ -9,9 +9,8 @@ from fastapi import APIRouter, Query, Response
 from starlette.concurrency import run_in_threadpool
 
 from shoal.service.aggregator.rounds import WANTED, Round
-from shoal.service.aggregator.tokens import Role
 from shoal.service.web.access import Name, Number, Service, allow
-from shoal.wire import RoundState
+from shoal.wire import Role, RoundState
 
 router = APIRouter(prefix="/v1/campaigns/{name}/rounds/{number}", tags=["rounds"])
 

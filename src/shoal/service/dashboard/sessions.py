@@ -15,9 +15,9 @@ from hashlib import sha256
 from sqlalchemy import delete, insert, select
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.tokens import Role
 from shoal.service.clock import HOUR
 from shoal.service.store import aggregator as store
+from shoal.wire import Role
 
 LIFETIME = 12 * HOUR
 ROLES: tuple[Role, ...] = ("operator", "analyst")

@@ -10,9 +10,9 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.tokens import Role
 from shoal.service.campaign import NAME, USER
 from shoal.service.problems import FORBIDDEN, UNAUTHENTICATED, ProblemError
+from shoal.wire import Role
 
 _bearer = HTTPBearer(auto_error=False, description="A token as printed by shoal serve.")
 
