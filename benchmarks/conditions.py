@@ -20,7 +20,7 @@ from shoal.instances import clustered, linear, uniform
 from shoal.model import Problem
 from shoal.model.merging import merge_short
 from shoal.policies import make_policy
-from shoal.policies.shoal.population.policy import Population
+from shoal.policies.shoal.population.policy import PopulationPolicy
 
 
 def uniform_200(rng: np.random.Generator) -> Means:
@@ -177,17 +177,18 @@ def _shares(row: Row, policy: str, means: Means, seed: int) -> Means:
     return shares
 
 
-class Told(Population):
+class Told(PopulationPolicy):
     """The flagship for large populations, told before the first round what all users share."""
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator, means: Means) -> None:
         super().__init__(problem, rng=rng)
         sizes, directions = np.linalg.eigh(np.cov(means.T))
-        for shard in self._shards:
+        for shard in self.shards:
             belief = shard.belief
-            belief.means[:], belief.doubts[:], belief.hidden[:] = means.mean(axis=0), 1e-9, 1e-7
+            belief.means[:] = means.mean(axis=0)
+            belief.mean_variances[:], belief.hidden[:] = 1e-9, 1e-7
             belief.factors = np.ascontiguousarray(directions * np.sqrt(np.maximum(sizes, 0.0)))
-            shard.panel, shard.next_refresh = 0.0, 10**9
+            shard.panel_share, shard.next_refresh = 0.0, 10**9
 
 
 def _drift() -> str:

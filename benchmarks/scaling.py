@@ -18,7 +18,7 @@ from shoal.experiments import compare
 from shoal.figures import estimates_figure, save, scaling_figure
 from shoal.instances import uniform
 from shoal.model import Problem
-from shoal.policies.shoal.joint.policy import Shoal
+from shoal.policies.shoal.joint.policy import JointPolicy
 
 SEED = 31_415_926
 N_RUNS = 5
@@ -96,7 +96,7 @@ def _estimates() -> dict[int, tuple[float, float]]:
     rng = np.random.default_rng(SEED)
     means = uniform(50, 5, rng=rng)
     problem = Problem(50, 5, 4, horizon=LOOKS[-1])
-    policy = Shoal(problem, rng=rng)
+    policy = JointPolicy(problem, rng=rng)
     environment = make_environment("bernoulli", problem, means, rng=rng)
     best = means == means.max(axis=1, keepdims=True)
     looks, errors = {}, {}

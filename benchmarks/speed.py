@@ -17,10 +17,10 @@ import numpy as np
 from benchmarks.report import page, table
 from shoal.environments import make_environment
 from shoal.environments.base import Environment
+from shoal.grouping.random_groups import regroup
 from shoal.instances import clustered
 from shoal.model import Plan, Problem
 from shoal.policies import Policy, make_policy
-from shoal.policies.pooled.least_squares import regroup
 from shoal.policies.pooled.mean_field import MeanField
 
 N_USERS, N_ARMS, MIN_GROUP_SIZE = 1_000_000, 10, 20

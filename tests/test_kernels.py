@@ -24,10 +24,9 @@ belief = posterior.Belief(
     np.full((2, 3), 0.5), np.stack([np.eye(3) * 0.1] * 2), np.ones(2), np.ones(5)
 )
 prices = value.Prices(np.zeros(3, np.int64), *np.zeros((4, 2, 3)), np.zeros(3))
-prices.rivals[:] = 0.1
-print(recruiting.merit(
-    belief, prices, 0, np.arange(2), 2, 100.0, 1.0, np.zeros(3), np.random.default_rng(0)
-))
+prices.rival_variances[:] = 0.1
+market = recruiting.Market(belief, prices, 2, 100.0, 1.0, np.zeros(3))
+print(recruiting.merit(market, 0, np.arange(2), np.random.default_rng(0)))
 """
 
 
@@ -50,8 +49,8 @@ def test_a_change_in_a_callee_of_another_file_changes_the_caller(copy: Path) -> 
     before = run(copy, CALLER)
     source = copy / "shoal" / CALLEE
     text = source.read_text(encoding="utf-8")
-    assert text.count("    return worth\n") == 1
-    source.write_text(text.replace("    return worth\n", "    return 2 * worth\n"))
+    assert text.count("    return value\n") == 1
+    source.write_text(text.replace("    return value\n", "    return 2 * value\n"))
     assert float(run(copy, CALLER)) == pytest.approx(2 * float(before))
     source.write_text(text)
     assert run(copy, CALLER) == before

@@ -24,7 +24,7 @@ from shoal.experiments.shards import STEPS
 from shoal.instances import INSTANCES, instance
 from shoal.model import Problem
 from shoal.policies.base import Choice
-from shoal.policies.shoal.population.policy import Population
+from shoal.policies.shoal.population.policy import PopulationPolicy
 
 HORIZON = 2 * STEPS
 KILLED = (13, 26)  # rounds: one between two states, one right after
@@ -41,13 +41,13 @@ def shards(
     return simulate_shards(policy, **settings | more, engine=engine, progress=progress)
 
 
-class Watched(Population):
+class Watched(PopulationPolicy):
     """The flagship, which notes where it plays, and twice waits to be killed."""
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator, folder: str) -> None:
         super().__init__(problem, rng=rng)
         self._folder = Path(folder)
-        self._name = str(self._shards[0].turns[0])  # drawn by the shard's seed
+        self._name = str(self.shards[0].panel_ranks[0])  # drawn by the shard's seed
 
     def _choose(self) -> Choice:
         with (self._folder / f"{self._name}.log").open("a") as log:

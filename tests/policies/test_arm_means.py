@@ -8,9 +8,9 @@ from shoal.policies import make_policy
 from shoal.policies.base import HALF_95, Policy
 from shoal.policies.pooled.mean_field import MeanField
 from shoal.policies.pooled.thompson import PooledThompson
-from shoal.policies.shoal.joint.policy import Shoal
-from shoal.policies.shoal.joint.posterior import JOINT
-from shoal.policies.shoal.population.policy import Population
+from shoal.policies.shoal.joint.constants import JOINT
+from shoal.policies.shoal.joint.policy import JointPolicy
+from shoal.policies.shoal.population.policy import PopulationPolicy
 
 MEANS = np.array([0.2, 0.5, 0.3])
 
@@ -28,7 +28,7 @@ def play(policy: Policy, n_rounds: int, rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("name", ["shoal", "pooled-thompson"])
-@pytest.mark.parametrize("n_users", [40, JOINT + 44])
+@pytest.mark.parametrize("n_users", [40, JOINT.max_users + 44])
 def test_estimates_close_in_on_the_means_and_change_nothing(
     name: str, n_users: int, rng: np.random.Generator
 ) -> None:
@@ -50,35 +50,35 @@ def test_estimates_close_in_on_the_means_and_change_nothing(
 def test_the_joint_posterior_gives_the_variance_of_the_mean_literally(
     rng: np.random.Generator,
 ) -> None:
-    policy = Shoal(Problem(24, 3, 4, n_shards=2), rng=rng)
+    policy = JointPolicy(Problem(24, 3, 4, n_shards=2), rng=rng)
     play(policy, 5, np.random.default_rng(1))
     present = rng.random(24) < 0.7
-    found = policy.arm_means(present)
+    arm_means = policy.arm_means(present)
     n = present.sum()
     for arm in range(3):
         mean = policy.posterior.estimates()[present, arm].mean()
         variance = 0.0
         for shard in range(2):
             inside = present[12 * shard : 12 * (shard + 1)]
-            block = policy.posterior.covariances[shard, arm][np.ix_(inside, inside)]
+            block = policy.posterior.belief.covariances[shard, arm][np.ix_(inside, inside)]
             variance += block.sum() / n**2
-        assert found.means[arm] == pytest.approx(mean)
-        assert found.half_widths[arm] == pytest.approx(HALF_95 * np.sqrt(variance))
+        assert arm_means.means[arm] == pytest.approx(mean)
+        assert arm_means.half_widths[arm] == pytest.approx(HALF_95 * np.sqrt(variance))
 
 
 def test_the_mean_field_takes_errors_to_be_shared(rng: np.random.Generator) -> None:
-    policy = PooledThompson(Problem(JOINT + 44, 3, 4), rng=rng)
+    policy = PooledThompson(Problem(JOINT.max_users + 44, 3, 4), rng=rng)
     play(policy, 5, np.random.default_rng(1))
-    found = policy.arm_means(np.ones(JOINT + 44, bool))
+    arm_means = policy.arm_means(np.ones(JOINT.max_users + 44, bool))
     posterior = policy.posterior
-    assert found.means == pytest.approx(posterior.estimates().mean(axis=0), abs=1e-5)
+    assert arm_means.means == pytest.approx(posterior.estimates().mean(axis=0), abs=1e-5)
     assert isinstance(posterior, MeanField)
     widths = HALF_95 * posterior.deviations.mean(axis=0)
-    assert found.half_widths == pytest.approx(widths, abs=1e-5)
+    assert arm_means.half_widths == pytest.approx(widths, abs=1e-5)
 
 
 def test_shards_count_by_who_is_present(rng: np.random.Generator) -> None:
-    policy = Population(Problem(600, 3, 4, n_shards=2), rng=rng)
+    policy = PopulationPolicy(Problem(600, 3, 4, n_shards=2), rng=rng)
     play(policy, 5, np.random.default_rng(1))
     first, second = np.arange(600) < 300, np.arange(600) >= 300
     one, other = policy.arm_means(first), policy.arm_means(second)

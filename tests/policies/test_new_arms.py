@@ -9,15 +9,17 @@ from shoal.experiments import simulate
 from shoal.instances import uniform
 from shoal.model import Problem
 from shoal.policies.contract import Arena
-from shoal.policies.shoal.population.lookahead import never_unseen
-from shoal.policies.shoal.population.policy import ATTEMPTS, Population
-from shoal.policies.shoal.population.posterior import Prior, infer, room
+from shoal.policies.shoal.population.belief import Decision
+from shoal.policies.shoal.population.constants import POPULATION
+from shoal.policies.shoal.population.lookahead import return_unseen
+from shoal.policies.shoal.population.policy import PopulationPolicy
+from shoal.policies.shoal.population.posterior import Evidence, Prior, infer, workspace
 
 
 def test_every_arm_is_heard_of_where_there_are_fewer_users_than_groups_of_all_arms() -> None:
     # 15 groups of 32 are more than 346 users: a third of the arms had never been tried.
     problem = Problem(n_users=346, n_arms=15, min_group_size=32, horizon=500)
-    policy, arena = Population(problem, rng=np.random.default_rng(0)), Arena(problem)
+    policy, arena = PopulationPolicy(problem, rng=np.random.default_rng(0)), Arena(problem)
     seen: set[int] = set()
     for _ in range(3):
         plan = policy.ask()
@@ -25,14 +27,14 @@ def test_every_arm_is_heard_of_where_there_are_fewer_users_than_groups_of_all_ar
         policy.tell(arena.play(plan))
     assert seen == set(range(15))
     means = np.tile(uniform(1, 15, rng=np.random.default_rng(0)), (346, 1))
-    run = simulate(Population, means, min_group_size=32, horizon=500)
+    run = simulate(PopulationPolicy, means, min_group_size=32, horizon=500)
     random_play = 500 * float((means.max(axis=1) - means.mean(axis=1)).sum())
     assert run.regret < 0.1 * random_play  # 0.003 to 0.024 over five draws
 
 
 def test_an_arm_is_tried_once_it_may_be_played_and_not_for_ever() -> None:
     problem = Problem(n_users=400, n_arms=3, min_group_size=20, horizon=500)
-    policy, arena = Population(problem, rng=np.random.default_rng(0)), Arena(problem)
+    policy, arena = PopulationPolicy(problem, rng=np.random.default_rng(0)), Arena(problem)
     allowed = np.ones((400, 3), np.bool_)
     allowed[:, 2] = False
     policy.allow(allowed)
@@ -43,54 +45,54 @@ def test_an_arm_is_tried_once_it_may_be_played_and_not_for_ever() -> None:
     allowed[:19, 2] = True  # too few to be seen
     policy.allow(allowed)
     policy.tell(arena.play(policy.ask()))
-    assert policy.state()["shards"][0]["attempts"].tolist() == [0, 0, ATTEMPTS]
+    assert policy.state()["shards"][0]["attempts_left"].tolist() == [0, 0, POPULATION.attempts]
     policy.allow(np.ones((400, 3), np.bool_))
     plan = policy.ask()
     assert np.count_nonzero(plan.arms[plan.groups >= 0] == 2) == 400 // 3
     policy.tell(arena.play(plan))
-    assert policy.state()["shards"][0]["attempts"].tolist() == [0, 0, 0]
+    assert policy.state()["shards"][0]["attempts_left"].tolist() == [0, 0, 0]
 
 
 def test_an_arm_that_stays_unheard_is_given_up() -> None:
     means = np.full((300, 3), 0.5)
     problem = Problem(n_users=300, n_arms=3, min_group_size=30, horizon=500)
-    policy = Population(problem, rng=np.random.default_rng(0))
+    policy = PopulationPolicy(problem, rng=np.random.default_rng(0))
     environment = make_environment(
         "bernoulli", problem, means, rng=np.random.default_rng(0), participation=0.01
     )
-    for _ in range(ATTEMPTS + 1):
+    for _ in range(POPULATION.attempts + 1):
         policy.tell(environment.play(policy.ask()))
-    assert policy.state()["shards"][0]["attempts"].tolist() == [0, 0, 0]
+    assert policy.state()["shards"][0]["attempts_left"].tolist() == [0, 0, 0]
 
 
 def test_nobody_explores_where_no_group_forms() -> None:
     means = np.tile(np.linspace(0.1, 0.9, 15), (346, 1))
     problem = Problem(n_users=346, n_arms=15, min_group_size=32, horizon=500)
-    policy = Population(problem, rng=np.random.default_rng(0))
+    policy = PopulationPolicy(problem, rng=np.random.default_rng(0))
     environment = make_environment("bernoulli", problem, means, rng=np.random.default_rng(0))
     for _ in range(100):
-        plan, belief = policy.ask(), policy._shards[0].belief
+        plan, belief = policy.ask(), policy.shards[0].belief
         crowds = np.bincount(plan.arms, minlength=15)
-        posterior = room(15, belief.factors.shape[1])
-        for user in np.flatnonzero(crowds[plan.arms] < 32):
-            infer(belief.prior(), belief.precision[user], belief.value[user], posterior)
+        posterior = workspace(15, belief.factors.shape[1])
+        for user in np.flatnonzero(crowds[plan.arms] < 32).tolist():
+            infer(belief.prior(), belief.evidence, user, posterior)
             assert posterior.means.argmax() == plan.arms[user]
         policy.tell(environment.play(plan))
 
 
 def test_only_explorers_are_sent_back_and_only_from_small_crowds() -> None:
     prior = Prior(np.array([0.5, 0.4, 0.3]), np.zeros((3, 0)), np.full(3, 0.01))
-    precision, value = np.zeros((12, 3), np.float32), np.zeros((12, 3), np.float32)
-    precision[11, 2], value[11, 2] = 1e4, 9e3  # likes the last arm
+    evidence = Evidence(*np.zeros((2, 12, 3), np.float32))
+    evidence.precision[11, 2], evidence.value[11, 2] = 1e4, 9e3  # likes the last arm
     allowed = np.ones((12, 3), np.bool_)
     allowed[10] = [False, True, False]
     arms = np.array([0] * 6 + [1] * 2 + [2] * 2 + [1, 2], np.int32)
-    predicted, variances = np.zeros(12, np.float32), np.zeros(12, np.float32)
-    never_unseen(prior, precision, value, allowed, 4, arms, predicted, variances)
+    decision = Decision(arms, *np.zeros((2, 12), np.float32))
+    return_unseen(prior, evidence, allowed, 4, decision)
     assert arms.tolist() == [0] * 10 + [1, 2]
-    np.testing.assert_allclose(predicted[6:10], 0.5)
-    np.testing.assert_allclose(variances[6:10], 0.01)
+    np.testing.assert_allclose(decision.predicted[6:10], 0.5)
+    np.testing.assert_allclose(decision.variances[6:10], 0.01)
     arms = np.array([0] * 4 + [1] * 4 + [2] * 4, np.int32)
     allowed[:] = True
-    never_unseen(prior, precision, value, allowed, 4, arms, predicted, variances)
+    return_unseen(prior, evidence, allowed, 4, decision._replace(arms=arms))
     assert np.bincount(arms).tolist() == [4, 4, 4]

@@ -23,6 +23,11 @@ class ArmMeans(NamedTuple):
     means: FloatArray  # (n_arms,)
     half_widths: FloatArray  # (n_arms,) half of a 95 % interval
 
+    @classmethod
+    def normal(cls, means: FloatArray, deviations: FloatArray) -> ArmMeans:
+        """Return means with the intervals of normal estimates."""
+        return cls(means, HALF_95 * deviations)
+
 
 class Policy(Stateful, ABC):
     """A learner that sees nothing but the feedback of its plans.

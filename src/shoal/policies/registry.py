@@ -20,7 +20,7 @@ from shoal.policies.paper.batched_elimination import BatchedElimination
 from shoal.policies.paper.explore_then_commit import ExploreThenCommit
 from shoal.policies.pooled.elimination import PooledElimination
 from shoal.policies.pooled.thompson import PooledThompson
-from shoal.policies.shoal import flagship
+from shoal.policies.shoal import make_shoal
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ POLICIES: dict[str, Entry] = {
         takes_merged=True,
     ),
     "shoal": Entry(
-        flagship,
+        make_shoal,
         "the flagship, for every size",
         "nothing; T helps",
         "none proved; the best measured",

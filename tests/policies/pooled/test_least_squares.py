@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.environments import make_environment
+from shoal.grouping.random_groups import regroup
+from shoal.grouping.totals import RoundTotals
 from shoal.model import Plan, Problem
-from shoal.policies.pooled.least_squares import Pooled, add_totals, regroup
+from shoal.policies.pooled.least_squares import Pooled, add_totals
 
 CROWDS = [(8, 4), (9, 4), (11, 4), (12, 4), (23, 4), (40, 4), (10, 5), (6, 2), (5, 4), (7, 4)]
 
@@ -49,10 +51,11 @@ def test_a_round_tells_as_much_as_the_formula_says(crowd: int, min_group_size: i
     rounds = 20_000
     for _ in range(rounds):
         regroup(arms, 1, min_group_size, 0, rng.random(crowd), groups)
-        add_totals(
+        played = RoundTotals(
             arms, groups, np.zeros(n_groups), np.ones(n_groups, np.int32),
-            (groups >= 0).astype(np.int32), information, np.zeros((1, 1, crowd)),
+            (groups >= 0).astype(np.int32),
         )  # fmt: skip
+        add_totals(played, information, np.zeros((1, 1, crowd)))
     if n_groups > 1:
         on_ones, on_contrasts = 1.0, (n_groups - 1) / (crowd - 1)
     else:

@@ -15,14 +15,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.arrays import CountArray, FloatArray, IntArray
+from shoal.arrays import FloatArray, IntArray
+from shoal.grouping.random_groups import order_by, regroup
+from shoal.grouping.totals import RoundTotals, round_totals
 from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem
 from shoal.policies.paper.elicitor import FOR_EVER, Elicitor
 from shoal.threads import one_thread
 
-BARELY = 1e-9
-"""Information added to every user, so that what was never told apart has a huge variance."""
+RIDGE = 1e-9
+"""Information added to every user, so that users never separated have a huge variance."""
 
 
 class Pooled(Elicitor):
@@ -31,7 +33,7 @@ class Pooled(Elicitor):
     Attributes
     ----------
     information : array of shape (n_shards, n_arms, shard_size, shard_size)
-        Sum of 1_G 1_G' / |G| over the totals seen.
+        Sum of 1_G 1_G' / |G| over the released totals.
     evidence : array of shape (n_shards, n_arms, shard_size)
         Sum of 1_G total / |G|.
     """
@@ -45,13 +47,13 @@ class Pooled(Elicitor):
         shape = (problem.n_shards, problem.n_arms, problem.shard_size)
         self.information: FloatArray = np.zeros((*shape, problem.shard_size))
         self.evidence: FloatArray = np.zeros(shape)
-        self._rng = rng  # the policy's own, saved and restored with the policy
+        self._rng = rng  # the policy's, saved and restored with the policy
 
     def _begin(self, shard: int, repeats: int) -> None:
         self._left[shard] = repeats
 
     def choose(self) -> tuple[IntArray, IntArray, int]:
-        """Return new random groups for one round, or for ever once all shards have committed."""
+        """Return new random groups for one round, or none once all shards have committed."""
         problem = self._problem
         groups = np.full(problem.n_users, -1, np.int32)
         if self._committed.all():
@@ -67,10 +69,7 @@ class Pooled(Elicitor):
 
     def learn(self, plan: Plan, feedback: Feedback) -> None:
         """Add each total's row to its arm's least squares."""
-        add_totals(
-            plan.arms, plan.groups, feedback.totals, feedback.released, feedback.reported,
-            self.information, self.evidence,
-        )  # fmt: skip
+        add_totals(round_totals(plan, feedback), self.information, self.evidence)
         self._left -= plan.repeats
         for shard in np.flatnonzero(self._left <= 0).tolist():
             self._next(shard)
@@ -82,84 +81,28 @@ class Pooled(Elicitor):
         means, counts = np.zeros((size, n_arms)), np.zeros((size, n_arms))
         for arm in range(n_arms):
             information = self.information[shard, arm]
-            seen = np.flatnonzero(information.diagonal() > 0)
-            if len(seen):
-                covariance = np.linalg.inv(
-                    information[np.ix_(seen, seen)] + BARELY * np.eye(len(seen))
-                )
-                means[seen, arm] = covariance @ self.evidence[shard, arm, seen]
-                counts[seen, arm] = 1.0 / covariance.diagonal()
+            users = np.flatnonzero(information.diagonal() > 0)
+            if len(users):
+                ridge = RIDGE * np.eye(len(users))
+                covariance = np.linalg.inv(information[np.ix_(users, users)] + ridge)
+                means[users, arm] = covariance @ self.evidence[shard, arm, users]
+                counts[users, arm] = 1.0 / covariance.diagonal()
         return means, counts
 
 
 @kernel()
-def regroup(
-    arms: IntArray,
-    n_arms: int,
-    min_group_size: int,
-    first_group: int,
-    uniforms: FloatArray,
-    groups: IntArray,
-) -> None:
-    """Split every crowd at random into as many groups as fit; fills ``groups``, -1 for none.
-
-    A crowd of less than twice ``min_group_size`` has one group, of that size exactly: leaving the
-    others out at random is what tells its users apart.
-    """
-    ends = np.zeros(n_arms + 1, np.int64)
-    for arm in arms:
-        ends[arm + 1] += 1
-    ends = np.cumsum(ends)
-    order = np.empty(len(arms), np.int32)
-    place = ends[:-1].copy()
-    for user in range(len(arms)):
-        order[place[arms[user]]] = user
-        place[arms[user]] += 1
-    number = first_group
-    for arm in range(n_arms):
-        first, end = ends[arm], ends[arm + 1]
-        for last in range(end - 1, first, -1):  # Fisher and Yates
-            other = first + np.int64(uniforms[last] * (last - first + 1))
-            order[last], order[other] = order[other], order[last]
-        crowd = end - first
-        n_groups = crowd // min_group_size
-        members = min_group_size if n_groups == 1 else crowd
-        for index in range(crowd):
-            joins = index < members and n_groups > 0
-            groups[order[first + index]] = number + index % n_groups if joins else -1
-        number += n_groups
-
-
-@kernel()
-def add_totals(
-    arms: IntArray,
-    groups: IntArray,
-    totals: FloatArray,
-    released: CountArray,
-    reported: CountArray,
-    information: FloatArray,
-    evidence: FloatArray,
-) -> None:
+def add_totals(played: RoundTotals, information: FloatArray, evidence: FloatArray) -> None:
     """Add 1_G 1_G' / |G| and 1_G total / |G| for every released total, G its reporters."""
-    n_groups, shard_size = len(totals), evidence.shape[2]
-    ends = np.zeros(n_groups + 1, np.int64)
-    for user in range(len(groups)):
-        if groups[user] >= 0 and reported[user]:
-            ends[groups[user] + 1] += 1
-    ends = np.cumsum(ends)
-    members = np.empty(ends[-1], np.int64)
-    place = ends[:-1].copy()
-    for user in range(len(groups)):
-        if groups[user] >= 0 and reported[user]:
-            members[place[groups[user]]] = user
-            place[groups[user]] += 1
+    n_groups, shard_size = len(played.totals), evidence.shape[2]
+    reporters = np.where(played.reported > 0, played.groups, np.int32(-1))
+    order, starts = order_by(reporters, n_groups)
     for group in range(n_groups):
-        if released[group]:
-            inside = members[ends[group] : ends[group + 1]]
-            shard, arm = inside[0] // shard_size, arms[inside[0]]
-            weight = 1.0 / len(inside)
-            for one in inside:
+        if played.released[group]:
+            members = order[starts[group] : starts[group + 1]]
+            shard, arm = members[0] // shard_size, played.arms[members[0]]
+            weight = 1.0 / len(members)
+            for one in members:
                 row = one - shard * shard_size
-                evidence[shard, arm, row] += weight * totals[group]
-                for other in inside:
+                evidence[shard, arm, row] += weight * played.totals[group]
+                for other in members:
                     information[shard, arm, row, other - shard * shard_size] += weight

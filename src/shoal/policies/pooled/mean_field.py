@@ -1,6 +1,6 @@
 """The mean-field posterior: every user's mean on every arm is a normal of its own.
 
-The cheap sister of ``posterior``: a total over the reporters G with prediction error e and
+The cheap form of the joint posterior: a total over the reporters G with prediction error e and
 variance q = sum of (v + noise) moves each member's mean by v/q·e and shrinks its variance by
 v²/q. Correlations are dropped, so that a round costs a few operations per user and arm, and a
 user takes eight bytes per arm. All kernels are single passes over memory.
@@ -12,16 +12,18 @@ import math
 
 import numpy as np
 
-from shoal.arrays import BoolArray, CountArray, FloatArray, IntArray, SmallFloatArray
+from shoal.arrays import BoolArray, FloatArray, IntArray, SmallFloatArray
+from shoal.grouping.totals import RoundTotals, round_totals
 from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem, Stateful
 from shoal.model.numbers import not_negative
-from shoal.policies.shoal.joint.posterior import PRIOR_MEAN, PRIOR_VARIANCE, TRUST
+from shoal.policies.base import ArmMeans
+from shoal.policies.shoal.joint.constants import JOINT
 
 EVEN_BYTES = np.uint32(0x00FF00FF)
 BLOCK = 512  # users whose draws stay in the nearest cache
+MIN_NOISE_MEAN = 0.01  # distance from 0 and 1 that a mean has at least in its noise m(1 - m)
 MEAN, NOISE, VARIANCE = range(3)
-EDGE = 0.01  # means are taken to be at least this far from 0 and 1 when noise is reckoned
 
 
 class MeanField(Stateful):
@@ -30,7 +32,7 @@ class MeanField(Stateful):
     Parameters
     ----------
     drift
-        Variance that each mean gains per round, up to the prior's: old rounds fade.
+        Variance that each mean gains per round, up to the prior's.
     """
 
     changing = ("means", "deviations", "tallies")
@@ -39,24 +41,25 @@ class MeanField(Stateful):
         self._problem = problem
         self._drift = not_negative("drift", drift)
         shape = (problem.n_users, problem.n_arms)
-        self.means: SmallFloatArray = np.full(shape, PRIOR_MEAN, np.float32)
-        self.deviations: SmallFloatArray = np.full(shape, math.sqrt(PRIOR_VARIANCE), np.float32)
-        self.tallies = np.full(2, TRUST * 0.2 * problem.min_group_size)
+        deviation = math.sqrt(JOINT.prior_variance)
+        self.means: SmallFloatArray = np.full(shape, JOINT.prior_mean, np.float32)
+        self.deviations: SmallFloatArray = np.full(shape, deviation, np.float32)
+        self.tallies = np.full(2, JOINT.noise_prior * 0.2 * problem.min_group_size)
 
     def estimates(self) -> SmallFloatArray:
         """Return the posterior means, (n_users, n_arms)."""
         return self.means
 
-    def average(self, users: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """Return each arm's mean over ``users`` and at most its deviation, (n_arms,) each.
+    def arm_means(self, present: BoolArray) -> ArmMeans:
+        """Return each arm's mean over the users who are ``present``.
 
-        How users' errors hang together is not known here, so they count as wrong together: the
-        deviation of a mean is at most the mean of the deviations.
+        Correlations of users' errors are not known here, so they count as 1: the deviation of a
+        mean is at most the mean of the deviations.
         """
-        n_users = max(1, np.count_nonzero(users))
-        means: FloatArray = self.means[users].sum(axis=0, dtype=np.float64) / n_users
-        deviations: FloatArray = self.deviations[users].sum(axis=0, dtype=np.float64) / n_users
-        return means, deviations
+        n_users = max(1, np.count_nonzero(present))
+        means: FloatArray = self.means[present].sum(axis=0, dtype=np.float64) / n_users
+        deviations: FloatArray = self.deviations[present].sum(axis=0, dtype=np.float64) / n_users
+        return ArmMeans.normal(means, deviations)
 
     def sample(self, rng: np.random.Generator) -> IntArray:
         """Return each user's arm with the highest draw from the posterior."""
@@ -65,11 +68,9 @@ class MeanField(Stateful):
         return arms
 
     def absorb(self, plan: Plan, feedback: Feedback) -> None:
-        """Update by every released total, then let drift widen what is known."""
-        absorb_totals(
-            self.means, self.deviations, plan.arms, plan.groups, feedback.totals,
-            feedback.released, feedback.reported, self.tallies, self._drift, PRIOR_VARIANCE,
-        )  # fmt: skip
+        """Update by every released total, then add the drift to the variances."""
+        played = round_totals(plan, feedback)
+        absorb_totals(self.means, self.deviations, played, self.tallies, self._drift)
 
 
 @kernel(fastmath=True)
@@ -79,8 +80,8 @@ def sample_arms(
     """Fill ``arms`` with the highest of normal draws, one per user and arm.
 
     A draw is a hash of its place and the round's seed: the sum of its four bytes, with the
-    kurtosis put right (Cornish and Fisher). Against a true normal its deviation is 0.997 and its
-    tails end at 3.85; it is branch-free, so that the compiler can make vectors of it.
+    kurtosis corrected (Cornish and Fisher). Against a true normal its deviation is 0.997 and its
+    tails end at 3.85; it is branch-free, so that the compiler can vectorise it.
     """
     n_users, n_arms = means.shape
     flat_means, flat_deviations = means.reshape(-1), deviations.reshape(-1)
@@ -92,10 +93,10 @@ def sample_arms(
         n = min(BLOCK, n_users - first)
         offset = first * n_arms
         key = np.uint32(np.uint32(offset) + low)
-        # Slices from 0, and every sum put back into 32 bits: else no vectors are made of it.
-        own_means = flat_means[offset : offset + n * n_arms]
-        own_deviations = flat_deviations[offset : offset + n * n_arms]
-        for place in range(len(own_means)):
+        # Slices from 0, and every sum in 32 bits: else the compiler does not vectorise.
+        block_means = flat_means[offset : offset + n * n_arms]
+        block_deviations = flat_deviations[offset : offset + n * n_arms]
+        for place in range(len(block_means)):
             x = np.uint32(np.uint32(place) + key)
             x = np.uint32((x ^ (x >> np.uint32(16))) * np.uint32(0x7FEB352D))
             x = np.uint32((x ^ (x >> np.uint32(15)) ^ high) * np.uint32(0x846CA68B))
@@ -104,7 +105,7 @@ def sample_arms(
             total = np.int32(np.uint32((pairs & np.uint32(0xFFFF)) + (pairs >> np.uint32(16))))
             z = (np.float32(total) - np.float32(510.0)) * np.float32(0.0067658234)
             z = z * (np.float32(0.9625) + np.float32(0.0125) * z * z)
-            draws[place] = own_means[place] + own_deviations[place] * z
+            draws[place] = block_means[place] + block_deviations[place] * z
         for user in range(n):
             start = user * n_arms
             best, highest = 0, draws[start]
@@ -119,48 +120,45 @@ def sample_arms(
 def absorb_totals(
     means: SmallFloatArray,
     deviations: SmallFloatArray,
-    arms: IntArray,
-    groups: IntArray,
-    totals: FloatArray,
-    released: CountArray,
-    reported: CountArray,
+    played: RoundTotals,
     tallies: FloatArray,
     drift: float,
-    most: float,
 ) -> None:
-    """Move every reporter's mean by its share of its group's surprise, and shrink its variance.
+    """Move every reporter's mean by its share of its group's error, and shrink its variance.
 
-    ``tallies`` sums squared surprises and their expectation: noise beyond the model's widens
-    what a total may be. ``drift`` is added to every variance up to ``most``.
+    ``tallies`` sums squared errors and their expectation, whose ratio is the overdispersion.
+    ``drift`` is added to every variance up to the prior's.
     """
+    arms, groups, totals, released, reported = played
     sums = np.zeros((len(totals), 3))  # of a group side by side: one place in memory, not three
     for user in range(len(arms)):
         group = groups[user]
         if group >= 0 and reported[user]:
             mean = means[user, arms[user]]
-            inside = min(max(mean, EDGE), 1.0 - EDGE)
+            inside = min(max(mean, MIN_NOISE_MEAN), 1.0 - MIN_NOISE_MEAN)
             sums[group, MEAN] += mean
             sums[group, NOISE] += inside * (1.0 - inside)
             sums[group, VARIANCE] += deviations[user, arms[user]] ** 2
-    misfit = max(1.0, tallies[0] / tallies[1])
+    overdispersion = max(1.0, tallies[0] / tallies[1])
     for group in range(len(totals)):
         if released[group]:
             mean, noise, variance = sums[group]
-            surprise = totals[group] - mean
+            error = totals[group] - mean
             if variance < noise:
-                tallies[0] += surprise**2 - variance
+                tallies[0] += error**2 - variance
                 tallies[1] += noise
-            sums[group, VARIANCE] = 1.0 / (variance + misfit * noise)
-            sums[group, MEAN] = surprise * sums[group, VARIANCE]
+            sums[group, VARIANCE] = 1.0 / (variance + overdispersion * noise)
+            sums[group, MEAN] = error * sums[group, VARIANCE]
     for user in range(len(arms)):
         group = groups[user]
         if group >= 0 and reported[user]:
             arm = arms[user]
-            own = deviations[user, arm] ** 2
-            means[user, arm] += own * sums[group, MEAN]
-            deviations[user, arm] *= math.sqrt(1.0 - own * sums[group, VARIANCE])
+            variance = deviations[user, arm] ** 2
+            means[user, arm] += variance * sums[group, MEAN]
+            deviations[user, arm] *= math.sqrt(1.0 - variance * sums[group, VARIANCE])
     if drift > 0.0:
         for user in range(len(arms)):
             for arm in range(means.shape[1]):
-                own = deviations[user, arm] ** 2
-                deviations[user, arm] = math.sqrt(min(own + drift, max(own, most)))
+                variance = deviations[user, arm] ** 2
+                limit = max(variance, JOINT.prior_variance)
+                deviations[user, arm] = math.sqrt(min(variance + drift, limit))

@@ -1,25 +1,22 @@
-"""Thompson sampling from totals, as plain as it gets: sample, play, group at random, update.
+"""Thompson sampling from totals: sample, play, group at random, update.
 
 Two rules beyond the textbook: nobody explores unseen (who would be in a crowd too small for a
 group plays its favourite), and crowds are regrouped at random in every round, so that their
-members can be told apart. Shards of up to ``JOINT`` users keep the joint posterior, larger ones
-the mean-field.
+members can be told apart. Small shards keep the joint posterior, larger ones the mean-field.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.arrays import BoolArray, IntArray
-from shoal.kernels import kernel
+from shoal.grouping.random_groups import regroup
+from shoal.grouping.unseen import play_favourites, small_crowds
 from shoal.model import Feedback, Plan, Problem
-from shoal.policies.base import HALF_95, ArmMeans, Choice, Policy
-from shoal.policies.pooled.least_squares import regroup
+from shoal.policies.base import ArmMeans, Choice, Policy
 from shoal.policies.pooled.mean_field import MeanField
-from shoal.policies.shoal.joint.posterior import JOINT, JointPosterior
+from shoal.policies.shoal.joint.constants import JOINT
+from shoal.policies.shoal.joint.posterior import JointPosterior
 
 
 class PooledThompson(Policy):
@@ -28,7 +25,7 @@ class PooledThompson(Policy):
     Parameters
     ----------
     drift
-        Variance by which each user's mean may move in a round; old rounds fade accordingly.
+        Variance by which each user's mean may move in a round; old rounds count less accordingly.
     """
 
     changing = (*Policy.changing, "posterior")
@@ -36,19 +33,23 @@ class PooledThompson(Policy):
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator, drift: float = 0.0) -> None:
         super().__init__(problem, rng=rng)
-        kind = JointPosterior if problem.shard_size <= JOINT else MeanField
+        kind = JointPosterior if problem.shard_size <= JOINT.max_users else MeanField
         self.posterior: JointPosterior | MeanField = kind(problem, drift=drift)
 
     def _choose(self) -> Choice:
         problem = self.problem
+        n_arms, least = problem.n_arms, problem.min_group_size
         arms = self.posterior.sample(self.rng)
         groups: IntArray = np.empty(problem.n_users, np.int32)
         estimates = self.posterior.estimates()
         uniforms = self.rng.random(problem.n_users)
+        everyone = np.ones(problem.shard_size, np.bool_)
         for shard in range(problem.n_shards):
-            users, least = problem.shard(shard), problem.min_group_size
-            never_unseen(estimates[users], arms[users], least)
-            regroup(arms[users], problem.n_arms, least, users.start, uniforms[users], groups[users])
+            users = problem.shard(shard)
+            crowds, unseen = small_crowds(arms[users], everyone, n_arms, least)
+            favourites = estimates[users][unseen].argmax(axis=1)
+            play_favourites(unseen, favourites, arms[users], crowds, least)
+            regroup(arms[users], n_arms, least, users.start, uniforms[users], groups[users])
         return arms, groups, 1
 
     def _learn(self, plan: Plan, feedback: Feedback) -> None:
@@ -56,19 +57,4 @@ class PooledThompson(Policy):
 
     def arm_means(self, present: BoolArray) -> ArmMeans:
         """Return each arm's mean over the users who are ``present``, from the posterior."""
-        means, deviations = self.posterior.average(present)
-        return ArmMeans(means, HALF_95 * deviations)
-
-
-@kernel()
-def never_unseen(estimates: NDArray[np.floating[Any]], arms: IntArray, min_group_size: int) -> None:
-    """Send explorers in crowds that are too small for a group back to their favourites."""
-    crowds = np.zeros(estimates.shape[1], np.int64)
-    for arm in arms:
-        crowds[arm] += 1
-    for user in range(len(arms)):
-        if crowds[arms[user]] < min_group_size:
-            favourite = estimates[user].argmax()
-            crowds[arms[user]] -= 1
-            crowds[favourite] += 1
-            arms[user] = favourite
+        return self.posterior.arm_means(present)

@@ -13,13 +13,13 @@ from scipy import integrate, stats
 from shoal.environments import make_environment
 from shoal.errors import InvalidInputError
 from shoal.experiments import simulate
-from shoal.grouping.random_groups import safe_size
+from shoal.grouping.sizes import safe_size
 from shoal.instances import lower_bound, uniform
 from shoal.model import Problem
 from shoal.policies import make_policy
-from shoal.policies.shoal.joint.policy import SETTLED, Shoal
-from shoal.policies.shoal.joint.posterior import PRIOR_VARIANCE
-from shoal.policies.shoal.joint.value_of_information import gain, price
+from shoal.policies.shoal.joint.constants import JOINT
+from shoal.policies.shoal.joint.policy import JointPolicy
+from shoal.policies.shoal.joint.value_of_information import expected_improvement, price
 
 
 def _share(policy: str, means: np.ndarray, c: int, horizon: int, **options: float) -> float:
@@ -30,9 +30,9 @@ def _share(policy: str, means: np.ndarray, c: int, horizon: int, **options: floa
 
 
 @pytest.mark.parametrize("z", [-6.0, -1.0, 0.0, 0.5, 3.0])
-def test_gain_is_the_mean_of_a_normal_above_zero(z: float) -> None:
+def test_expected_improvement_is_the_mean_of_a_normal_above_zero(z: float) -> None:
     literal, _ = integrate.quad(lambda x: max(x + z, 0.0) * stats.norm.pdf(x), -12, 12)
-    assert gain(z) == pytest.approx(literal, abs=1e-7)
+    assert expected_improvement(z) == pytest.approx(literal, abs=1e-7)
 
 
 @settings(deadline=None, derandomize=True)
@@ -60,7 +60,7 @@ def test_the_number_of_observations_is_nearly_the_best(gap: float, halving: floa
 
     def worth(n: float) -> float:
         moved = math.sqrt(both / (1 + halving / n))
-        return variance / both * left / n * moved * gain(-gap / moved)
+        return variance / both * left / n * moved * expected_improvement(-gap / moved)
 
     best = max(worth(n) for n in np.geomspace(1, 1e6, 4000))
     assert 0.85 * best < price(gap, variance, rival, halving, left) < best * (1 + 1e-6)
@@ -105,7 +105,7 @@ def test_no_horizon_is_needed(rng: np.random.Generator) -> None:
 def test_only_allowed_arms_are_played(rng: np.random.Generator) -> None:
     problem = Problem(20, 4, 3, horizon=400)
     means = rng.random((20, 4))
-    policy = Shoal(problem, rng=rng)
+    policy = JointPolicy(problem, rng=rng)
     environment = make_environment("bernoulli", problem, means, rng=rng)
     everyone = np.ones((20, 4), bool)
     few = rng.random((20, 4)) < 0.5
@@ -120,12 +120,12 @@ def test_only_allowed_arms_are_played(rng: np.random.Generator) -> None:
         assert eligible[there, plan.arms[there]].all()
         assert (plan.groups[~there] == -1).all()
         policy.tell(environment.play(plan))
-    assert policy.posterior.noise.min() > 0
+    assert policy.posterior.belief.noise.min() > 0
 
 
 @pytest.mark.parametrize("bad", [np.ones((3, 3)), np.ones((20, 4)), np.ones((20, 3), bool)])
 def test_who_may_play_what_must_be_a_table_of_truth_values(bad: np.ndarray) -> None:
-    policy = Shoal(Problem(20, 4, 3), rng=np.random.default_rng(0))
+    policy = JointPolicy(Problem(20, 4, 3), rng=np.random.default_rng(0))
     with pytest.raises(
         InvalidInputError, match=r"eligible must be truth values of shape \(20, 4\)"
     ):
@@ -135,17 +135,17 @@ def test_who_may_play_what_must_be_a_table_of_truth_values(bad: np.ndarray) -> N
 def test_a_sudden_change_of_everything_is_noticed_and_nothing_else_is() -> None:
     rng = np.random.default_rng(11)
     problem = Problem(50, 3, 4, horizon=4_000)
-    policy = Shoal(problem, rng=rng, drift=1e-6)
+    policy = JointPolicy(problem, rng=rng, drift=1e-6)
     doubts = []
     for _ in range(2):
         means = uniform(50, 3, rng=rng)
         environment = make_environment("bernoulli", problem, means, rng=rng)
         for _ in range(1_000):
             policy.tell(environment.play(policy.ask()))
-            variances = np.diagonal(policy.posterior.covariances[0], axis1=1, axis2=2)
+            variances = np.diagonal(policy.posterior.belief.covariances[0], axis1=1, axis2=2)
             doubts.append(variances.min())
     assert (np.diff(doubts[:1_000]) < 1e-5).all()  # no false alarm
-    assert max(doubts[1_000:1_030]) > PRIOR_VARIANCE / 2  # everyone is in doubt again
+    assert max(doubts[1_000:1_030]) > JOINT.prior_variance / 2  # everyone is in doubt again
 
 
 @pytest.mark.parametrize("name", ["shoal", "pooled-thompson"])
@@ -179,7 +179,7 @@ def test_a_change_of_who_may_play_what_is_priced_as_every_round_is(
 ) -> None:
     """Where half of the users report, half as many observations are left."""
     problem = Problem(20, 4, 3, horizon=300)
-    policy = Shoal(problem, rng=rng)
+    policy = JointPolicy(problem, rng=rng)
     environment = make_environment(
         "bernoulli", problem, rng.random((20, 4)), rng=rng, participation=0.5
     )
@@ -188,9 +188,9 @@ def test_a_change_of_who_may_play_what_is_priced_as_every_round_is(
     eligible = np.ones((20, 4), bool)
     eligible[:, 3] = False
     policy.allow(eligible)
-    at_once = policy._prices.copy()
+    at_once = policy._prices.prices.copy()
     policy.ask()
-    np.testing.assert_array_equal(at_once, policy._prices)
+    np.testing.assert_array_equal(at_once, policy._prices.prices)
     assert at_once.max() > 0
 
 
@@ -198,11 +198,11 @@ def test_a_change_of_who_may_play_what_counts_at_once_in_a_settled_run(
     rng: np.random.Generator,
 ) -> None:
     problem = Problem(20, 4, 3)
-    policy = Shoal(problem, rng=rng)
+    policy = JointPolicy(problem, rng=rng)
     environment = make_environment("bernoulli", problem, rng.random((20, 4)), rng=rng)
     everyone, fewer = np.ones((20, 4), bool), np.ones((20, 4), bool)
     fewer[:, 1] = False
-    policy.rounds = SETTLED
+    policy.rounds = JOINT.settled_rounds
     for eligible in [everyone] * 10 + [fewer]:
         policy.allow(eligible)
         plan = policy.ask()

@@ -10,25 +10,25 @@ from numba import njit
 from numpy.typing import NDArray
 
 from shoal.environments import make_environment
+from shoal.grouping.random_groups import regroup
+from shoal.grouping.totals import RoundTotals
 from shoal.model import Feedback, Plan, Problem
-from shoal.policies.pooled.least_squares import regroup
 from shoal.policies.pooled.mean_field import MeanField, absorb_totals, sample_arms
+from shoal.policies.shoal.joint.constants import JOINT
 from shoal.policies.shoal.joint.posterior import (
-    PRIOR_MEAN,
-    PRIOR_VARIANCE,
     Belief,
     JointPosterior,
     absorb,
-    misfit,
+    overdispersion,
     reward_noise,
+    shard_belief,
 )
 
 
 def _new(n_users: int, min_group_size: int) -> tuple[Problem, JointPosterior, Belief]:
     problem = Problem(n_users, 1, min_group_size)
     posterior = JointPosterior(problem)
-    all_shards = posterior.belief()
-    return problem, posterior, Belief(*(part[0] for part in all_shards))
+    return problem, posterior, shard_belief(posterior.belief, 0)
 
 
 @njit()
@@ -51,12 +51,12 @@ def _play(
         for member in members:
             noise += reward_noise(belief.means[0, member], belief.covariances[0, member, member])
             total += rng.random() < means[member]
-        noise *= misfit(belief)
+        noise *= overdispersion(belief)
         for one in members:
             value[one] += total / noise
             for other in members:
                 precision[one, other] += 1 / noise
-        absorb(belief, arms, groups, np.array([total]), ones[:1], ones, 2)
+        absorb(belief, RoundTotals(arms, groups, np.array([total]), ones[:1], ones), 2)
 
 
 def test_rank_one_updates_equal_a_fresh_solve_after_a_million_of_them(
@@ -64,7 +64,7 @@ def test_rank_one_updates_equal_a_fresh_solve_after_a_million_of_them(
 ) -> None:
     _, _, belief = _new(6, 2)
     precision = np.linalg.inv(belief.covariances[0])
-    value = precision @ np.full(6, PRIOR_MEAN)
+    value = precision @ np.full(6, JOINT.prior_mean)
     _play(belief, precision, value, rng.random(6), 10**6, rng)
     covariance = np.linalg.inv(precision)
     np.testing.assert_allclose(belief.covariances[0], covariance, rtol=1e-6, atol=1e-12)
@@ -83,8 +83,8 @@ def test_noise_beyond_the_model_is_noticed() -> None:
         regroup(np.zeros(40, np.int32), 1, 4, 0, rng.random(40), groups)
         plan = Plan(np.zeros(40, np.int32), groups, problem=problem)
         posterior.absorb(plan, environment.play(plan))
-    belief = Belief(*(part[0] for part in posterior.belief()))
-    assert 3.5 < misfit(belief) < 4.5
+    belief = shard_belief(posterior.belief, 0)
+    assert 3.5 < overdispersion(belief) < 4.5
     scores = (belief.means[0] - 0.5) / np.sqrt(belief.covariances[0].diagonal())
     assert np.mean(scores**2) < 3  # not overconfident
 
@@ -102,7 +102,7 @@ def test_a_withheld_total_teaches_about_reporting_only() -> None:
     plan = Plan([0] * 6, [0] * 6, problem=problem)
     posterior.absorb(plan, Feedback(np.zeros(1), np.zeros(1, np.int32), np.zeros(6, np.int32)))
     np.testing.assert_array_equal(belief.means, before)
-    assert posterior.tallies[0, 2] / posterior.tallies[0, 3] < 1
+    assert posterior.belief.tallies[0, 2] / posterior.belief.tallies[0, 3] < 1
 
 
 @pytest.mark.parametrize("kind", [JointPosterior, MeanField])
@@ -112,18 +112,18 @@ def test_drift_widens_what_was_known_up_to_the_prior(
     problem = Problem(8, 2, 2)
     posterior = kind(problem, drift=0.01)
     plan = Plan([0] * 8, [0, 0, 1, 1, 2, 2, 3, 3], problem=problem)
-    told = Feedback(np.ones(4), np.ones(4, np.int32), np.ones(8, np.int32))
+    feedback = Feedback(np.ones(4), np.ones(4, np.int32), np.ones(8, np.int32))
     for _ in range(50):
-        posterior.absorb(plan, told)
+        posterior.absorb(plan, feedback)
     idle = Plan([0] * 8, [-1] * 8, problem=problem)
     nothing = Feedback(np.zeros(0), np.zeros(0, np.int32), np.zeros(8, np.int32))
     for _ in range(100):
         posterior.absorb(idle, nothing)
     if isinstance(posterior, MeanField):
-        np.testing.assert_allclose(posterior.deviations**2, PRIOR_VARIANCE, rtol=1e-5)
+        np.testing.assert_allclose(posterior.deviations**2, JOINT.prior_variance, rtol=1e-5)
     else:
-        diagonal = np.diagonal(posterior.covariances, axis1=2, axis2=3)
-        np.testing.assert_allclose(diagonal, 2 * PRIOR_VARIANCE)
+        diagonal = np.diagonal(posterior.belief.covariances, axis1=2, axis2=3)
+        np.testing.assert_allclose(diagonal, 2 * JOINT.prior_variance)
 
 
 def test_mean_field_moves_each_member_by_its_share(rng: np.random.Generator) -> None:
@@ -145,10 +145,8 @@ def test_mean_field_moves_each_member_by_its_share(rng: np.random.Generator) -> 
             v = d[u, arm] ** 2
             expected_m[u, arm] += v / q * error
             expected_d[u, arm] = math.sqrt(v - v * v / q)
-    absorb_totals(
-        means, deviations, arms, groups, totals, np.ones(2, np.int32), reported,
-        np.array([1.0, 1.0]), 0.0, PRIOR_VARIANCE,
-    )  # fmt: skip
+    played = RoundTotals(arms, groups, totals, np.ones(2, np.int32), reported)
+    absorb_totals(means, deviations, played, np.array([1.0, 1.0]), 0.0)
     np.testing.assert_allclose(means, expected_m, atol=1e-6)
     np.testing.assert_allclose(deviations, expected_d, atol=1e-6)
 

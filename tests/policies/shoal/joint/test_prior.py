@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from shoal.environments import make_environment
+from shoal.grouping.random_groups import regroup
 from shoal.model import Plan, Problem
-from shoal.policies.pooled.least_squares import regroup
 from shoal.policies.shoal.joint.posterior import JointPosterior
-from shoal.policies.shoal.joint.prior import log_likelihoods, put_prior_in, take_prior_out
+from shoal.policies.shoal.joint.prior import apply_prior, log_likelihoods, remove_prior
 
 Floats = NDArray[np.float64]
 
@@ -19,8 +19,8 @@ COMMON = 0.08
 N_USERS, N_TOTALS, NOISE = 7, 12, 0.6
 
 
-def _covariance(own: float) -> Floats:
-    return own * np.eye(N_USERS) + COMMON
+def _covariance(user_variance: float) -> Floats:
+    return user_variance * np.eye(N_USERS) + COMMON
 
 
 def _observe(rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -31,15 +31,15 @@ def _observe(rng: np.random.Generator) -> tuple[Floats, Floats]:
     return groups, rng.normal(size=N_TOTALS)
 
 
-def _posterior(groups: Floats, totals: Floats, own: float) -> tuple[Floats, Floats]:
-    inverse = np.linalg.inv(_covariance(own)) + groups.T @ groups / NOISE
+def _posterior(groups: Floats, totals: Floats, user_variance: float) -> tuple[Floats, Floats]:
+    inverse = np.linalg.inv(_covariance(user_variance)) + groups.T @ groups / NOISE
     covariance = np.asarray(np.linalg.inv(inverse), np.float64)
     return covariance @ groups.T @ totals / NOISE, covariance
 
 
 def test_the_likelihood_is_that_of_the_totals(rng: np.random.Generator) -> None:
     groups, totals = _observe(rng)
-    told = take_prior_out(*_posterior(groups, totals, 0.05), 0.05, COMMON)
+    likelihood = remove_prior(*_posterior(groups, totals, 0.05), 0.05, COMMON)
     candidates = np.array([0.3, 0.05, 1e-3, 1e-5])
     direct = [
         stats.multivariate_normal.logpdf(
@@ -47,8 +47,8 @@ def test_the_likelihood_is_that_of_the_totals(rng: np.random.Generator) -> None:
         )
         for own in candidates
     ]
-    found = log_likelihoods(told, candidates, COMMON)
-    np.testing.assert_allclose(np.diff(found), np.diff(direct), atol=1e-8)
+    computed = log_likelihoods(likelihood, candidates, COMMON)
+    np.testing.assert_allclose(np.diff(computed), np.diff(direct), atol=1e-8)
 
 
 @pytest.mark.parametrize("other", [0.3, 0.05, 1e-5])
@@ -56,8 +56,8 @@ def test_a_posterior_under_another_prior_is_the_one_from_the_start(
     other: float, rng: np.random.Generator
 ) -> None:
     groups, totals = _observe(rng)
-    told = take_prior_out(*_posterior(groups, totals, 0.05), 0.05, COMMON)
-    offsets, covariance = put_prior_in(told, other, COMMON)
+    likelihood = remove_prior(*_posterior(groups, totals, 0.05), 0.05, COMMON)
+    offsets, covariance = apply_prior(likelihood, other, COMMON)
     expected, expected_covariance = _posterior(groups, totals, other)
     np.testing.assert_allclose(offsets, expected, atol=1e-9)
     np.testing.assert_allclose(covariance, expected_covariance, atol=1e-9)
@@ -85,10 +85,10 @@ def test_users_who_agree_are_found_to_and_others_not(rng: np.random.Generator) -
     uniform = _learn(rng.random((40, 3)), 300)
     alike = np.clip(levels + 0.1 * rng.standard_normal((40, 3)), 0, 1)
     between = _learn(alike, 1_000)
-    assert agreed.own.max() < 1e-3
-    np.testing.assert_allclose(agreed.means[0], np.tile(levels[:, None], 40), atol=0.06)
-    np.testing.assert_allclose(between.own, 0.01, rtol=0.7)
-    np.testing.assert_allclose(uniform.own, 1 / 12, rtol=0.5)
+    assert agreed.user_variances.max() < 1e-3
+    np.testing.assert_allclose(agreed.belief.means[0], np.tile(levels[:, None], 40), atol=0.06)
+    np.testing.assert_allclose(between.user_variances, 0.01, rtol=0.7)
+    np.testing.assert_allclose(uniform.user_variances, 1 / 12, rtol=0.5)
 
 
 def test_shards_learn_apart(rng: np.random.Generator) -> None:
@@ -105,9 +105,9 @@ def test_shards_learn_apart(rng: np.random.Generator) -> None:
             regroup(arms[users], 2, 4, users.start, rng.random(40), groups[users])
         plan = Plan(arms, groups, problem=problem)
         posterior.absorb(plan, environment.play(plan))
-    assert posterior.own[0].max() < 2e-3 < 0.03 < posterior.own[1].min()
+    assert posterior.user_variances[0].max() < 2e-3 < 0.03 < posterior.user_variances[1].min()
 
 
 def test_where_means_drift_the_spread_is_not_learnt() -> None:
     agreed = _learn(np.full((40, 2), 0.5), 100, drift=1e-6)
-    np.testing.assert_array_equal(agreed.own, 1 / 12)
+    np.testing.assert_array_equal(agreed.user_variances, 1 / 12)

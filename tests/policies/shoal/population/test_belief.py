@@ -5,9 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shoal.arrays import FloatArray
-from shoal.policies.shoal.population.belief import OBSERVED, PopulationBelief, absorb, beta_spread
-from shoal.policies.shoal.population.posterior import Prior, infer, room
+from shoal.arrays import CountArray, FloatArray, IntArray, SmallFloatArray
+from shoal.grouping.totals import RoundTotals
+from shoal.policies.shoal.population import prior as prior_module
+from shoal.policies.shoal.population.belief import (
+    OBSERVED,
+    Decision,
+    PopulationBelief,
+    beta_variance,
+)
+from shoal.policies.shoal.population.constants import POPULATION
+from shoal.policies.shoal.population.posterior import Prior, infer, workspace
 from shoal.policies.shoal.population.prior import estimate, find_factors, learn_prior
 
 
@@ -17,9 +25,23 @@ def random_evidence(rng: np.random.Generator, n_users: int, n_arms: int) -> Popu
     belief.means = rng.uniform(0.2, 0.8, n_arms)
     belief.factors = rng.normal(0.0, 0.2, (n_arms, 2))
     precision = rng.gamma(1.0, 5.0, (n_users, n_arms)) * (rng.random((n_users, n_arms)) < 0.8)
-    belief.precision[:] = precision
-    belief.value[:] = belief.precision * rng.normal(0.5, 0.4, (n_users, n_arms))
+    belief.evidence.precision[:] = precision
+    belief.evidence.value[:] = belief.evidence.precision * rng.normal(0.5, 0.4, (n_users, n_arms))
     return belief
+
+
+def absorb(
+    belief: PopulationBelief,
+    arms: IntArray,
+    groups: IntArray,
+    totals: FloatArray,
+    reported: CountArray,
+    predicted: SmallFloatArray,
+    variances: SmallFloatArray,
+) -> None:
+    released = np.bincount(groups[groups >= 0], reported[groups >= 0]) > 0
+    played = RoundTotals(arms, groups, totals, released, reported)
+    belief.absorb(played, Decision(arms, predicted, variances))
 
 
 def give_evidence(
@@ -27,8 +49,8 @@ def give_evidence(
 ) -> None:
     """Let every user see its means with noise of this precision."""
     seen = tastes + rng.normal(0.0, precision**-0.5, tastes.shape)
-    belief.precision[:] = precision
-    belief.value[:] = precision * seen
+    belief.evidence.precision[:] = precision
+    belief.evidence.value[:] = precision * seen
 
 
 def test_posterior_is_that_of_the_dense_normal_model() -> None:
@@ -36,24 +58,28 @@ def test_posterior_is_that_of_the_dense_normal_model() -> None:
     belief = random_evidence(rng, 20, 6)
     own = rng.uniform(0.01, 0.1, 6)
     prior = Prior(belief.means, belief.factors, own)
-    posterior = room(6, 2)
+    posterior = workspace(6, 2)
     for user in range(20):
-        infer(prior, belief.precision[user], belief.value[user], posterior)
+        infer(prior, belief.evidence, user, posterior)
         before = np.linalg.inv(belief.factors @ belief.factors.T + np.diag(own))
-        covariance = np.linalg.inv(before + np.diag(belief.precision[user]))
-        means = covariance @ (before @ belief.means + belief.value[user])
+        covariance = np.linalg.inv(before + np.diag(belief.evidence.precision[user]))
+        means = covariance @ (before @ belief.means + belief.evidence.value[user])
         np.testing.assert_allclose(posterior.means, means, rtol=1e-6)
         np.testing.assert_allclose(
-            posterior.loads @ posterior.loads.T + np.diag(posterior.own), covariance, atol=1e-8
+            posterior.loadings @ posterior.loadings.T + np.diag(posterior.specific),
+            covariance,
+            atol=1e-8,
         )
 
 
-@pytest.mark.parametrize(("doubt", "parts"), [(0.1, 4), (0.05, 1)])  # an arm's first crowd, a later
-def test_evidence_is_the_literal_formula(doubt: float, parts: int) -> None:
+@pytest.mark.parametrize(
+    ("variance", "parts"), [(0.1, 4), (0.05, 1)]
+)  # an arm's first crowd, a later
+def test_evidence_is_the_literal_formula(variance: float, parts: int) -> None:
     # Two groups on arm 0, one of them with a member who did not report; a withheld one on arm 1.
     belief = PopulationBelief(9, 2, 2)
-    belief.doubts[:] = doubt
-    belief.surprises[OBSERVED] = 6.0
+    belief.mean_variances[:] = variance
+    belief.squares[OBSERVED] = 6.0
     arms = np.array([0, 0, 0, 0, 0, 1, 1, 0, -1], np.int32)
     groups = np.array([0, 0, 0, 1, 1, 2, 2, -1, -1], np.int32)
     reported = np.array([1, 1, 0, 1, 1, 0, 0, 0, 0])
@@ -65,49 +91,55 @@ def test_evidence_is_the_literal_formula(doubt: float, parts: int) -> None:
 
     e = (2.0 - 0.7 - 0.55) / 4
     spread = (3 * 0.02 + 0.9) / parts
-    gain = doubt / (doubt + (1.5 * 0.3 * 0.7 + spread) / 4)  # misfit 6 / 4, b = 0.3
+    gain = variance / (variance + (1.5 * 0.3 * 0.7 + spread) / 4)  # overdispersion 6 / 4, b = 0.3
     shift = max(gain, 1 - 1 / 2) * e
     assert belief.means == pytest.approx([0.3 + gain * e, 0.3])
-    assert belief.doubts == pytest.approx([doubt * (1 - gain), doubt])
+    assert belief.mean_variances == pytest.approx([variance * (1 - gain), variance])
     moved = predicted.astype(float) + shift
     r = (0.7 + 0.55) / 4 + gain * e
     noise = 2 * r * (1 - r)
     gaps = [2.0 - moved[0] - moved[1], 0.0 - moved[3] - moved[4]]
     observed = 6.0 + 2 * (gaps[0] ** 2 + gaps[1] ** 2)
     expected = 4.0 + 2 * noise
-    assert belief.surprises[:, 0] == pytest.approx([observed, expected])
-    assert belief.surprises[:, 1] == pytest.approx([6.0, 4.0])
-    most = beta_spread(np.array([r]))[0]
+    assert belief.squares[:, 0] == pytest.approx([observed, expected])
+    assert belief.squares[:, 1] == pytest.approx([6.0, 4.0])
+    most = beta_variance(np.array([r]))[0]
     precision, value = np.zeros((9, 2)), np.zeros((9, 2))
     for user, group in ((0, 0), (1, 0), (3, 1), (4, 1)):
         q = observed / expected * noise
         precision[user, 0] = 1 / (q - (most if user == 4 else 0.02))
         value[user, 0] = precision[user, 0] * (gaps[group] + moved[user])
-    np.testing.assert_allclose(belief.precision, precision, rtol=1e-5)
-    np.testing.assert_allclose(belief.value, value, rtol=1e-5)
+    np.testing.assert_allclose(belief.evidence.precision, precision, rtol=1e-5)
+    np.testing.assert_allclose(belief.evidence.value, value, rtol=1e-5)
 
 
 def test_drift_adds_its_variance_to_what_was_seen() -> None:
     belief = random_evidence(np.random.default_rng(1), 30, 4)
-    precision, value = belief.precision.astype(float), belief.value.astype(float)
-    belief.fade(0.01)
+    precision, value = belief.evidence.precision.astype(float), belief.evidence.value.astype(float)
+    belief.add_drift(0.01)
     seen = precision > 0
-    np.testing.assert_allclose(1 / belief.precision[seen], 1 / precision[seen] + 0.01, rtol=1e-5)
     np.testing.assert_allclose(
-        belief.value[seen] / belief.precision[seen], value[seen] / precision[seen], rtol=1e-5
+        1 / belief.evidence.precision[seen], 1 / precision[seen] + 0.01, rtol=1e-5
     )
-    assert (belief.precision[~seen] == 0).all()
+    np.testing.assert_allclose(
+        belief.evidence.value[seen] / belief.evidence.precision[seen],
+        value[seen] / precision[seen],
+        rtol=1e-5,
+    )
+    assert (belief.evidence.precision[~seen] == 0).all()
 
 
 def test_scoring_step_is_the_literal_formula() -> None:
     n_arms = 4
     belief = random_evidence(np.random.default_rng(2), 300, n_arms)
-    belief.precision += np.float32(0.1)  # so that x exists for everyone
+    belief.evidence.precision[:] += np.float32(0.1)  # so that x exists for everyone
     covariance, errors = estimate(belief, np.arange(300))
     now = belief.factors @ belief.factors.T
     entries = [(j, k) for j in range(n_arms) for k in range(j + 1)]
     score, information = np.zeros(10), np.zeros((10, 10))
-    for seen, value in zip(belief.precision.astype(float), belief.value, strict=True):
+    for seen, value in zip(
+        belief.evidence.precision.astype(float), belief.evidence.value, strict=True
+    ):
         weight = np.linalg.inv(now + np.diag(1 / seen))
         pull = weight @ (value / seen - belief.means)
         for a, (j, k) in enumerate(entries):
@@ -125,7 +157,8 @@ def test_scoring_step_is_the_literal_formula() -> None:
 def test_information_of_some_users_stands_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     belief = random_evidence(np.random.default_rng(9), 4000, 4)
     full = estimate(belief, np.arange(4000))
-    monkeypatch.setattr("shoal.policies.shoal.population.prior.MOST_TERMS", 100 * 1000)
+    few = POPULATION._replace(max_terms=100 * 1000)
+    monkeypatch.setattr(prior_module, "POPULATION", few)
     some = estimate(belief, np.arange(4000))
     assert not np.array_equal(some[1], full[1])
     np.testing.assert_allclose(some[1], full[1], rtol=0.15)
@@ -161,7 +194,7 @@ def test_tastes_are_recovered(rank: int) -> None:
     learnt = belief.factors @ belief.factors.T
     assert rank <= belief.factors.shape[1] <= rank + 1
     assert np.linalg.norm(learnt - truth) < 0.15 * np.linalg.norm(truth)
-    assert belief.hidden.max() < 0.1 * beta_spread(means).max()
+    assert belief.hidden.max() < 0.1 * beta_variance(means).max()
 
 
 def test_no_structure_gives_rank_0() -> None:
@@ -184,7 +217,7 @@ def test_nothing_seen_teaches_nothing() -> None:
     belief = PopulationBelief(50, 4, 5)
     learn_prior(belief, np.arange(50))
     assert belief.factors.shape == (4, 0)
-    np.testing.assert_allclose(belief.hidden, beta_spread(belief.means), rtol=1e-2)
+    np.testing.assert_allclose(belief.hidden, beta_variance(belief.means), rtol=1e-2)
 
 
 def test_population_is_learnt_from_totals() -> None:
@@ -196,7 +229,7 @@ def test_population_is_learnt_from_totals() -> None:
     tastes = clusters[rng.integers(2, size=n_users)]
     everyone = np.arange(n_users)
     belief = PopulationBelief(n_users, n_arms, size)
-    posterior = room(n_arms, 0)
+    posterior = workspace(n_arms, 0)
     for rounds in range(1, 301):
         groups = np.empty(n_users, np.int32)
         groups[rng.permutation(n_users)] = everyone // size
@@ -204,16 +237,16 @@ def test_population_is_learnt_from_totals() -> None:
         rewards = rng.random(n_users) < tastes[everyone, arms]
         totals = np.bincount(groups, weights=rewards).astype(float)
         predicted, variances = np.zeros((2, n_users), np.float32)
-        for user in everyone:
-            infer(belief.prior(), belief.precision[user], belief.value[user], posterior)
+        for user in range(n_users):
+            infer(belief.prior(), belief.evidence, user, posterior)
             predicted[user] = posterior.means[arms[user]]
-            variances[user] = posterior.own[arms[user]]
-            variances[user] += (posterior.loads[arms[user]] ** 2).sum()
+            variances[user] = posterior.specific[arms[user]]
+            variances[user] += (posterior.loadings[arms[user]] ** 2).sum()
         reported = np.ones(n_users, np.int64)
         absorb(belief, arms, groups, totals, reported, predicted, variances)
         if rounds < 10 or rounds % 20 == 0:
             learn_prior(belief, everyone)
-            posterior = room(n_arms, belief.factors.shape[1])
+            posterior = workspace(n_arms, belief.factors.shape[1])
     truth = np.cov(tastes.T)
     learnt = belief.factors @ belief.factors.T
     np.testing.assert_allclose(belief.means, tastes.mean(axis=0), atol=0.03)
@@ -221,8 +254,8 @@ def test_population_is_learnt_from_totals() -> None:
     # Who is known has less noise than a crowd's r(1 - r): a coin drawn twice is one coin.
     noise = (tastes * (1 - tastes)).mean(axis=0)
     crowd = tastes.mean(axis=0) * (1 - tastes.mean(axis=0))
-    assert (belief.misfit > noise / crowd - 0.05).all()
-    assert (belief.misfit < 1.05).all()
+    assert (belief.overdispersion > noise / crowd - 0.05).all()
+    assert (belief.overdispersion < 1.05).all()
 
 
 @pytest.mark.parametrize("size", [1, 2, 10])
@@ -235,7 +268,7 @@ def test_one_round_of_rare_rewards_tells_no_tastes(size: int) -> None:
     arms = (groups % n_arms).astype(np.int32)
     totals = np.bincount(groups, weights=rng.random(n_users) < 0.02).astype(float)
     predicted = belief.means[arms].astype(np.float32)
-    variances = np.full(n_users, (belief.hidden + belief.doubts)[0], np.float32)
+    variances = np.full(n_users, (belief.hidden + belief.mean_variances)[0], np.float32)
     absorb(belief, arms, groups, totals, np.ones(n_users, np.int64), predicted, variances)
     learn_prior(belief, np.arange(n_users))
     assert belief.factors.shape == (n_arms, 0)
@@ -248,11 +281,13 @@ def test_rewards_and_their_lack_weigh_the_same() -> None:
     rewards = np.array([[1, 0], [1, 0], [0, 0], [0, 1], [0, 1]], float)
     groups = np.arange(2, dtype=np.int32)
     arms, reported = np.zeros(2, np.int32), np.ones(2, np.int64)
-    posterior = room(1, 0)
+    posterior = workspace(1, 0)
     for totals in rewards:
         predicted, variances = np.zeros((2, 2), np.float32)
         for user in range(2):
-            infer(belief.prior(), belief.precision[user], belief.value[user], posterior)
-            predicted[user], variances[user] = posterior.means[0], posterior.own[0]
+            infer(belief.prior(), belief.evidence, user, posterior)
+            predicted[user], variances[user] = posterior.means[0], posterior.specific[0]
         absorb(belief, arms, groups, totals, reported, predicted, variances)
-    assert belief.precision[0, 0] == pytest.approx(belief.precision[1, 0], rel=0.25)
+    assert belief.evidence.precision[0, 0] == pytest.approx(
+        belief.evidence.precision[1, 0], rel=0.25
+    )

@@ -14,29 +14,39 @@ from scipy import stats
 from shoal.arrays import FloatArray, IntArray
 from shoal.errors import InvalidInputError
 from shoal.experiments import simulate
-from shoal.grouping.random_groups import cut_crowds, draw, group_size
+from shoal.grouping.random_groups import cut_crowds, draw
+from shoal.grouping.sizes import group_size
 from shoal.instances import clustered, linear, uniform
 from shoal.model import Problem
 from shoal.model.merging import merge_short
 from shoal.policies.contract import CHECKS, Arena
-from shoal.policies.shoal.population.belief import PopulationBelief
-from shoal.policies.shoal.population.lookahead import BLOCKS, ENOUGH, decide
-from shoal.policies.shoal.population.panel import expected_best, panel_share
-from shoal.policies.shoal.population.policy import NOBODY, Population
-from shoal.policies.shoal.population.posterior import Prior
+from shoal.policies.shoal.population.belief import Decision, PopulationBelief
+from shoal.policies.shoal.population.lookahead import (
+    BLOCK_HALVINGS,
+    BLOCK_SHARES,
+    NO_ASSIGNMENTS,
+    Explorers,
+    Schedule,
+    decide,
+)
+from shoal.policies.shoal.population.panel import best_panel_share, expected_best
+from shoal.policies.shoal.population.policy import PopulationPolicy
+from shoal.policies.shoal.population.posterior import Evidence, Prior
 
 SEED = np.uint64(2**63 + 12345)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_population_keeps_the_contract(check: Callable[..., None]) -> None:
-    check(Population)
+    check(PopulationPolicy)
 
 
 def share(means: FloatArray, min_group_size: int, horizon: int, **options: Any) -> float:
     """Return the regret as a share of random play's."""
     random_play = float((means.max(axis=1) - means.mean(axis=1)).sum()) * horizon
-    run = simulate(Population, means, min_group_size=min_group_size, horizon=horizon, **options)
+    run = simulate(
+        PopulationPolicy, means, min_group_size=min_group_size, horizon=horizon, **options
+    )
     return run.regret / random_play
 
 
@@ -75,7 +85,7 @@ def test_users_who_are_all_alike_share_their_best_arm() -> None:
 
 def test_shards_learn_alone() -> None:
     means = np.stack([linear(300, 4, rng=np.random.default_rng(i), dimension=2) for i in range(2)])
-    run = simulate(Population, means, min_group_size=4, horizon=200)
+    run = simulate(PopulationPolicy, means, min_group_size=4, horizon=200)
     random_play = (means.max(axis=2) - means.mean(axis=2)).sum(axis=1) * 200
     assert (run.curves[:, -1] / random_play < 0.4).all()
 
@@ -83,7 +93,7 @@ def test_shards_learn_alone() -> None:
 def test_a_user_takes_no_more_than_200_bytes() -> None:
     # More users than the prior is learnt from, too.
     problem = Problem(n_users=6000, n_arms=10, min_group_size=20, horizon=100)
-    policy, arena = Population(problem, rng=np.random.default_rng(0)), Arena(problem)
+    policy, arena = PopulationPolicy(problem, rng=np.random.default_rng(0)), Arena(problem)
     for _ in range(5):
         policy.tell(arena.play(policy.ask()))
     policy.ask()
@@ -93,11 +103,11 @@ def test_a_user_takes_no_more_than_200_bytes() -> None:
 def test_state_keeps_who_is_in_the_panel() -> None:
     # The contract's shards are too small for a panel.
     problem = Problem(n_users=600, n_arms=3, min_group_size=4, horizon=400)
-    policy, arena = Population(problem, rng=np.random.default_rng(0)), Arena(problem)
+    policy, arena = PopulationPolicy(problem, rng=np.random.default_rng(0)), Arena(problem)
     for _ in range(8):
         policy.tell(arena.play(policy.ask()))
-    assert policy.state()["shards"][0]["panel"] * 600 > 4 * 3
-    other = Population(problem, rng=np.random.default_rng(1))
+    assert policy.state()["shards"][0]["panel_share"] * 600 > 4 * 3
+    other = PopulationPolicy(problem, rng=np.random.default_rng(1))
     other.restore(policy.state())
     for _ in range(8):
         plan = policy.ask()
@@ -116,7 +126,7 @@ def test_panel_is_paid_for_by_what_may_still_be_found() -> None:
         belief.hidden = np.full(5, hidden)
         for others in (0.4, 0.6):
             rng = np.random.default_rng(0)
-            sizes[hidden, others] = panel_share(belief, 10, 500.0, others, rng=rng)
+            sizes[hidden, others] = best_panel_share(belief, 10, 500.0, others, rng=rng)
     assert sizes[1e-8, 0.4] < 1e-3
     assert sizes[1e-8, 0.4] < sizes[1e-3, 0.4] < sizes[1e-2, 0.4] <= 0.5
     # A panellist loses 0.1 where others earn 0.4, and 0.3 where they earn 0.6.
@@ -134,7 +144,7 @@ def arrays(state: Any) -> Iterator[NDArray[Any]]:
 
 def test_horizon_may_be_unknown() -> None:
     problem = Problem(n_users=300, n_arms=4, min_group_size=5)
-    policy, arena = Population(problem, rng=np.random.default_rng(0)), Arena(problem)
+    policy, arena = PopulationPolicy(problem, rng=np.random.default_rng(0)), Arena(problem)
     for _ in range(150):
         plan = policy.ask()
         policy.tell(arena.play(plan))
@@ -146,7 +156,7 @@ def test_drift_follows_a_world_that_turns_over() -> None:
     problem = Problem(n_users=400, n_arms=3, min_group_size=5, horizon=600)
     earned = []
     for drift in (0.0, 1e-3):
-        policy = Population(problem, rng=np.random.default_rng(0), drift=drift)
+        policy = PopulationPolicy(problem, rng=np.random.default_rng(0), drift=drift)
         arena = Arena(problem)
         late = 0.0
         for t in range(600):
@@ -163,12 +173,12 @@ def test_drift_follows_a_world_that_turns_over() -> None:
 def test_drift_must_be_a_number_of_at_least_0(drift: Any) -> None:
     problem = Problem(n_users=30, n_arms=3, min_group_size=5)
     with pytest.raises(InvalidInputError, match="drift must be a number of at least 0; got"):
-        Population(problem, rng=np.random.default_rng(0), drift=drift)
+        PopulationPolicy(problem, rng=np.random.default_rng(0), drift=drift)
 
 
 def test_users_only_play_what_they_may() -> None:
     problem = Problem(n_users=200, n_arms=4, min_group_size=5, n_shards=2)
-    policy, arena = Population(problem, rng=np.random.default_rng(0)), Arena(problem)
+    policy, arena = PopulationPolicy(problem, rng=np.random.default_rng(0)), Arena(problem)
     rng = np.random.default_rng(1)
     for _ in range(12):
         eligible = rng.random((200, 4)) < 0.6
@@ -190,7 +200,7 @@ def test_users_only_play_what_they_may() -> None:
 
 @pytest.mark.parametrize("eligible", [np.ones((30, 2), bool), np.ones((30, 3))])
 def test_eligibility_must_be_truth_values_for_everyone(eligible: Any) -> None:
-    policy = Population(
+    policy = PopulationPolicy(
         Problem(n_users=30, n_arms=3, min_group_size=5), rng=np.random.default_rng(0)
     )
     with pytest.raises(InvalidInputError, match=r"eligible must be truth values of shape \(30, 3"):
@@ -198,7 +208,7 @@ def test_eligibility_must_be_truth_values_for_everyone(eligible: Any) -> None:
 
 
 def test_asking_leaves_what_may_be_played_to_the_caller() -> None:
-    policy = Population(
+    policy = PopulationPolicy(
         Problem(n_users=30, n_arms=3, min_group_size=5), rng=np.random.default_rng(0)
     )
     eligible = np.ones((30, 3), bool)
@@ -218,11 +228,12 @@ def test_decision_is_the_best_block_of_the_literal_formula() -> None:
     arms = np.full(n_users, -1, np.int32)
     predicted, variances = np.zeros((2, n_users), np.float32)
     noise = np.full(n_arms, 8.0)
+    explorers = Explorers(np.zeros(n_users, np.float32), 0.0, NO_ASSIGNMENTS)
     decide(
-        prior, precision, value, allowed, np.zeros(n_users, np.float32), 0.0, NOBODY, noise, left,
-        0, 1, SEED, arms, predicted, variances,
+        prior, Evidence(precision, value), allowed, explorers, noise, Schedule(left, 0, 1), SEED,
+        Decision(arms, predicted, variances),
     )  # fmt: skip
-    before = np.linalg.inv(prior.factors @ prior.factors.T + np.diag(prior.own))
+    before = np.linalg.inv(prior.factors @ prior.factors.T + np.diag(prior.specific))
     surprising = 0
     for user in range(n_users):
         s = np.linalg.inv(before + np.diag(precision[user]))
@@ -232,7 +243,9 @@ def test_decision_is_the_best_block_of_the_literal_formula() -> None:
         values: dict[int, float] = {}
         for arm in able:
             b = prior.means[arm]
-            for block in np.minimum(BLOCKS * left, ENOUGH * 8.0 * b * (1 - b) / s[arm, arm]):
+            for block in np.minimum(
+                BLOCK_SHARES * left, BLOCK_HALVINGS * 8.0 * b * (1 - b) / s[arm, arm]
+            ):
                 deviation = np.abs(s[:, arm] - s[best, arm])
                 deviation = deviation / math.sqrt(s[arm, arm] + 8.0 * b * (1 - b) / block)
                 gains = [excess(m[best] - m[o], deviation[o]) for o in able if o != best]
@@ -260,12 +273,13 @@ def test_panel_plays_every_arm_alike() -> None:
     n_users = 90_000
     prior = Prior(np.array([0.1, 0.5, 0.9]), np.zeros((3, 0)), np.full(3, 0.01))
     nothing = np.zeros((n_users, 3), np.float32)
-    turns = np.zeros(n_users, np.float32)
+    ranks = np.zeros(n_users, np.float32)
     arms = np.full(n_users, -1, np.int32)
     predicted, variances = np.zeros((2, n_users), np.float32)
     decide(
-        prior, nothing, nothing, np.ones((n_users, 3), bool), turns, 0.5, NOBODY, np.ones(3), 10.0,
-        0, 1, SEED, arms, predicted, variances,
+        prior, Evidence(nothing, nothing), np.ones((n_users, 3), bool),
+        Explorers(ranks, 0.5, NO_ASSIGNMENTS), np.ones(3), Schedule(10.0, 0, 1), SEED,
+        Decision(arms, predicted, variances),
     )  # fmt: skip
     assert np.abs(np.bincount(arms) - 30_000).max() < 850
 
@@ -329,10 +343,11 @@ def test_what_few_like_is_tried_where_there_is_time(left: float, tried: bool) ->
     prior = Prior(np.array([0.5, 0.05]), np.zeros((2, 0)), np.array([1e-4, 0.15**2]))
     precision, value = np.zeros((2, 10, 2), np.float32)
     arms = np.full(10, -1, np.int32)
-    predicted, variances, turns = np.zeros((3, 10), np.float32)
+    predicted, variances, ranks = np.zeros((3, 10), np.float32)
     decide(
-        prior, precision, value, np.ones((10, 2), np.bool_), turns, 0.0, NOBODY, np.full(2, 8.0),
-        left, 0, 1, SEED, arms, predicted, variances,
+        prior, Evidence(precision, value), np.ones((10, 2), np.bool_),
+        Explorers(ranks, 0.0, NO_ASSIGNMENTS), np.full(2, 8.0), Schedule(left, 0, 1), SEED,
+        Decision(arms, predicted, variances),
     )  # fmt: skip
     assert (arms == int(tried)).all()
 

@@ -1,1 +1,1 @@
-"""The flagship for small shards: one joint posterior of all users."""
+"""The learner for small shards: one joint posterior of all users."""

@@ -1,14 +1,13 @@
-"""How much users differ: learnt from the totals that told them apart.
+"""How much users differ: the prior variance of a user's part, learnt from the totals.
 
-On an arm of mean b, users' own parts are taken to have a variance of r b(1 - b). Uniform means
-have r = 1/3; where all agree, r is 0. One ratio r holds for all arms of a shard. Of ``RATIOS``, all
-equally likely beforehand, the posterior mean is believed: while totals say little, users may
-differ much.
+On an arm of mean b, users' parts have a variance of r b(1 - b): r = 1/3 for uniform means, 0 where
+all agree. One ratio r holds for all arms of a shard; it is the posterior mean over ``RATIOS``,
+equally likely a priori.
 
-What totals told is in the posterior: its inverse covariance less the prior's is the information
-A, and its inverse covariance times its mean, counted from the prior's, a vector v. In A's
-eigenvectors, with eigenvalues a, the likelihood of an own variance t is a product, but for one
-number that all share, with a prior variance of c:
+The likelihood of all totals is in the posterior: its inverse covariance less the prior's is the
+information A, and its inverse covariance times its mean, counted from the prior's, a vector v. In
+A's eigenvectors, with eigenvalues a, the likelihood of a user variance t is a product, but for one
+number that all users share, with a prior variance of c:
 
     2 log L = sum of (t v² / (1 + a t) - log(1 + a t)) + h² / p - log(c p),
     h = sum of u v / (1 + a t),  p = 1 / c + sum of u² a / (1 + a t),
@@ -23,80 +22,89 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.arrays import FloatArray
+from shoal.policies.shoal.joint.constants import JOINT
 from shoal.threads import one_thread
 
-RATIOS = 2.0 ** -np.arange(13)
-EDGE = 0.01  # an arm's distance from 0 and 1 below which its mean is not believed
-NEWS = 0.05  # a change of a variance's logarithm that is worth reckoning anew
+RATIOS = 2.0 ** -np.arange(JOINT.n_ratios)
 
 
-class Told(NamedTuple):
-    """What totals told of users' means on one arm, without any prior."""
+class Likelihood(NamedTuple):
+    """The likelihood of users' means on one arm, in its eigenvectors."""
 
     directions: FloatArray  # (n_users, n_users) orthogonal, in columns
-    precisions: FloatArray  # (n_users,) of the means in these directions
-    values: FloatArray  # (n_users,) precisions times what the means were told to be
+    precisions: FloatArray  # (n_users,) information on the means in these directions
+    values: FloatArray  # (n_users,) precisions times the maximum's place
 
 
 @one_thread
-def learn_spread(
-    means: FloatArray, covariances: FloatArray, own: FloatArray, centre: float, common: float
+def learn_user_variances(
+    means: FloatArray, covariances: FloatArray, user_variances: FloatArray
 ) -> None:
-    """Learn the users' own variance on every arm of a shard, and believe all in that light.
+    """Learn the user variance on every arm of a shard, and recompute the posterior.
 
     Parameters
     ----------
     means, covariances
         The posterior of each arm, (n_arms, n_users) and (n_arms, n_users, n_users); changed in
         place.
-    own
-        The users' own variance before any total, as believed so far, (n_arms,); likewise.
-    centre, common
-        The prior's mean, and its variance of what all users share.
+    user_variances
+        The user variance of the prior, (n_arms,); likewise.
     """
-    inside = np.clip(means.mean(axis=1), EDGE, 1 - EDGE)
-    most = inside * (1 - inside)
-    told = [
-        take_prior_out(mean - centre, covariance, variance, common)
-        for mean, covariance, variance in zip(means, covariances, own, strict=True)
+    centre, shared = JOINT.prior_mean, JOINT.prior_variance
+    inside = np.clip(means.mean(axis=1), JOINT.min_ratio_mean, 1 - JOINT.min_ratio_mean)
+    scales = inside * (1 - inside)
+    likelihoods = [
+        remove_prior(mean - centre, covariance, variance, shared)
+        for mean, covariance, variance in zip(means, covariances, user_variances, strict=True)
     ]
-    likelihood = np.zeros(len(RATIOS))
-    for seen, room in zip(told, most, strict=True):
-        likelihood += log_likelihoods(seen, RATIOS * room, common)
-    weights = np.exp(likelihood - likelihood.max())
-    learnt = most * (weights @ RATIOS / weights.sum())
-    for arm in np.flatnonzero(np.abs(np.log(learnt / own)) > NEWS):
-        own[arm] = learnt[arm]
-        offsets, covariances[arm] = put_prior_in(told[arm], own[arm], common)
+    total = np.zeros(len(RATIOS))
+    for likelihood, scale in zip(likelihoods, scales, strict=True):
+        total += log_likelihoods(likelihood, RATIOS * scale, shared)
+    weights = np.exp(total - total.max())
+    learnt = scales * (weights @ RATIOS / weights.sum())
+    for arm in np.flatnonzero(np.abs(np.log(learnt / user_variances)) > JOINT.min_log_change):
+        user_variances[arm] = learnt[arm]
+        offsets, covariances[arm] = apply_prior(likelihoods[arm], learnt[arm], shared)
         means[arm] = centre + offsets
 
 
-def take_prior_out(offsets: FloatArray, covariance: FloatArray, own: float, common: float) -> Told:
-    """Return what a posterior has learnt since its prior; ``offsets`` are from the prior's mean."""
+def remove_prior(
+    offsets: FloatArray, covariance: FloatArray, user_variance: float, shared_variance: float
+) -> Likelihood:
+    """Return the likelihood behind a posterior; ``offsets`` are from the prior's mean."""
+    n_users = len(offsets)
     inverse = np.linalg.inv(covariance)
-    information = inverse + common / (own * (own + len(offsets) * common))
-    information[np.diag_indices(len(offsets))] -= 1 / own
+    information = inverse + shared_variance / (
+        user_variance * (user_variance + n_users * shared_variance)
+    )
+    information[np.diag_indices(n_users)] -= 1 / user_variance
     precisions, directions = np.linalg.eigh((information + information.T) / 2)
-    return Told(directions, np.maximum(precisions, 0.0), inverse @ offsets @ directions)
+    return Likelihood(directions, np.maximum(precisions, 0.0), inverse @ offsets @ directions)
 
 
-def put_prior_in(told: Told, own: float, common: float) -> tuple[FloatArray, FloatArray]:
+def apply_prior(
+    likelihood: Likelihood, user_variance: float, shared_variance: float
+) -> tuple[FloatArray, FloatArray]:
     """Return the offsets from the prior's mean, and the covariance, under this prior."""
-    ones = told.directions.sum(axis=0)
-    doubt = 1 / (1 + told.precisions * own)
-    precision = 1 / common + (ones**2 * told.precisions * doubt).sum()
-    shared = (ones * told.values * doubt).sum() / precision
-    offsets = told.directions @ (doubt * (own * told.values + ones * shared))
-    column = told.directions @ (ones * doubt)
-    covariance = (told.directions * (own * doubt)) @ told.directions.T
+    directions, precisions, values = likelihood
+    ones = directions.sum(axis=0)
+    shrinkage = 1 / (1 + precisions * user_variance)
+    precision = 1 / shared_variance + (ones**2 * precisions * shrinkage).sum()
+    shared = (ones * values * shrinkage).sum() / precision
+    offsets = directions @ (shrinkage * (user_variance * values + ones * shared))
+    column = directions @ (ones * shrinkage)
+    covariance = (directions * (user_variance * shrinkage)) @ directions.T
     return offsets, covariance + np.outer(column, column) / precision
 
 
-def log_likelihoods(told: Told, own: FloatArray, common: float) -> FloatArray:
-    """Return the log likelihood of each own variance, up to a constant."""
-    ones = told.directions.sum(axis=0)
-    growth = 1 + told.precisions * own[:, None]
-    alone = (told.values**2 * own[:, None] / growth - np.log(growth)).sum(axis=1)
-    precision = 1 / common + (ones**2 * told.precisions / growth).sum(axis=1)
-    shared = (ones * told.values / growth).sum(axis=1)
-    return np.asarray(alone + shared**2 / precision - np.log(common * precision)) / 2
+def log_likelihoods(
+    likelihood: Likelihood, user_variances: FloatArray, shared_variance: float
+) -> FloatArray:
+    """Return the log likelihood of each user variance, up to a constant."""
+    directions, precisions, values = likelihood
+    ones = directions.sum(axis=0)
+    growth = 1 + precisions * user_variances[:, None]
+    alone = (values**2 * user_variances[:, None] / growth - np.log(growth)).sum(axis=1)
+    precision = 1 / shared_variance + (ones**2 * precisions / growth).sum(axis=1)
+    shared = (ones * values / growth).sum(axis=1)
+    return np.asarray(alone + shared**2 / precision - np.log(shared_variance * precision)) / 2

@@ -1,1 +1,1 @@
-"""The flagship for large populations: a posterior per user under a learnt shared prior."""
+"""The learner for large populations: a posterior per user under a learnt shared prior."""

@@ -10,65 +10,67 @@ switching to the best of them gains about max over o of E[(d t - gap_o)+]. So
 and the user plays the arm of the highest value over blocks of a few lengths, or the favourite if
 none is worth it. (Posterior samples explore more than pays off here, as the rounds are few.)
 
-The prior is normal because that can be reckoned with; people are not. Some like what nobody like
-them does, and in the long run it is they who cost the most if their arm is never tried. So t has
-the heaviest tail of Student's that still has a variance (three degrees of freedom, scaled to 1),
-for which E[(t - u)+] = (1 - u arctan(1 / u)) / pi.
+A normal prior would never try what nobody alike likes, and in the long run users who do like it
+cost the most. So t has the heaviest tail of Student's that still has a variance (three degrees of
+freedom, scaled to 1), for which E[(t - u)+] = (1 - u arctan(1 / u)) / pi.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from shoal.arrays import BoolArray, FloatArray, IntArray, SmallFloatArray
 from shoal.grouping.random_groups import draw
+from shoal.grouping.unseen import play_favourites, small_crowds
 from shoal.kernels import kernel
-from shoal.policies.shoal.population.posterior import Posterior, Prior, infer, room
+from shoal.policies.shoal.population.belief import Decision
+from shoal.policies.shoal.population.constants import POPULATION
+from shoal.policies.shoal.population.posterior import Evidence, Posterior, Prior, infer, workspace
 
-BLOCKS = np.array([0.03, 0.1, 0.3])  # lengths looked at, as shares of the rounds left
-ENOUGH = np.array([1.0, 3.0, 10.0])  # or as times what halves the doubt, if that is less
-FINEST = 64  # entries per unit in the table of E[(t - u)+]
-FARTHEST = 16.0  # beyond so many deviations, nothing is expected
-PLACES = np.arange(0.0, FARTHEST + 0.5, 1 / FINEST)
-EXCESS = (1 - PLACES * np.arctan2(1, PLACES)) / math.pi
+NO_ASSIGNMENTS = np.empty(0, np.int32)
+BLOCK_SHARES = np.array(POPULATION.block_shares)
+BLOCK_HALVINGS = np.array(POPULATION.block_halvings)
+THRESHOLDS = np.arange(0.0, POPULATION.max_deviations + 0.5, 1 / POPULATION.table_steps)
+IMPROVEMENTS = (1 - THRESHOLDS * np.arctan2(1, THRESHOLDS)) / math.pi
+
+
+class Explorers(NamedTuple):
+    """Who plays what for the sake of others."""
+
+    ranks: SmallFloatArray  # (n_users,) in [0, 1); users below panel_share play a random arm
+    panel_share: float
+    assigned: IntArray  # (n_users,) the arm to try, -1 for none; or empty
+
+
+class Schedule(NamedTuple):
+    """When users outside the panel decide, and for how long it counts."""
+
+    rounds_left: float
+    rounds: int  # played
+    period: int  # a user decides in one of so many rounds, or when its arm is not allowed any more
 
 
 @kernel(fastmath=True)
 def decide(
     prior: Prior,
-    precision: SmallFloatArray,
-    value: SmallFloatArray,
+    evidence: Evidence,
     allowed: BoolArray,
-    turns: SmallFloatArray,
-    panel: float,
-    sent: IntArray,
+    explorers: Explorers,
     noise: FloatArray,
-    left: float,
-    phase: int,
-    every: int,
+    schedule: Schedule,
     seed: np.uint64,
-    arms: IntArray,
-    predicted: SmallFloatArray,
-    variances: SmallFloatArray,
+    decision: Decision,
 ) -> None:
-    """Fill the arms of the users whose turn it is, and what is believed of their means there.
+    """Fill the decisions of explorers and of those whose turn it is.
 
-    Parameters
-    ----------
-    turns, panel
-        Users whose number in [0, 1) is below ``panel`` play a random arm, each round anew.
-    sent
-        The arm that a user must play, -1 for those who may choose, (n_users,); or nothing.
-    noise
-        By how much a total is noisier than one reward's b(1 - b), (n_arms,).
-    phase, every
-        Others decide in one of ``every`` rounds, or if they may not play their arm any more. A
-        user who may play nothing gets the arm -1.
+    ``noise`` is by how much a total is noisier than one reward's b(1 - b), (n_arms,). A user who
+    may play nothing gets the arm -1.
     """
-    n_users, n_arms = precision.shape
-    posterior = room(n_arms, prior.factors.shape[1])
+    n_users, n_arms = evidence.precision.shape
+    posterior = workspace(n_arms, prior.factors.shape[1])
     covariance = np.empty((n_arms, n_arms))
     for user in range(n_users):
         able = allowed[user]
@@ -76,70 +78,56 @@ def decide(
         for arm in range(n_arms):
             n_able += able[arm]
         if n_able == 0:
-            arms[user] = -1
+            decision.arms[user] = -1
             continue
-        told = sent[user] if len(sent) else -1
-        explores = told >= 0 or turns[user] < panel
-        old = arms[user]
-        if not (explores or old < 0 or (user + phase) % every == 0 or not able[old]):
+        assigned = explorers.assigned[user] if len(explorers.assigned) else -1
+        explores = assigned >= 0 or explorers.ranks[user] < explorers.panel_share
+        old = decision.arms[user]
+        due = (user + schedule.rounds) % schedule.period == 0
+        if not (explores or old < 0 or due or not able[old]):
             continue
-        infer(prior, precision[user], value[user], posterior)
-        if told >= 0:
-            chosen = told
+        infer(prior, evidence, user, posterior)
+        if assigned >= 0:
+            chosen = assigned
         elif explores:
             chosen = _pick(able, draw(seed, user, n_able))
         else:
-            chosen = _look_ahead(prior, posterior, able, noise, left, covariance)
-        _settle(user, chosen, posterior, arms, predicted, variances)
+            chosen = _look_ahead(prior, posterior, able, noise, schedule.rounds_left, covariance)
+        _settle(user, chosen, posterior, decision)
 
 
 @kernel()
-def never_unseen(
-    prior: Prior,
-    precision: SmallFloatArray,
-    value: SmallFloatArray,
-    allowed: BoolArray,
-    min_group_size: int,
-    arms: IntArray,
-    predicted: SmallFloatArray,
-    variances: SmallFloatArray,
+def return_unseen(
+    prior: Prior, evidence: Evidence, allowed: BoolArray, min_group_size: int, decision: Decision
 ) -> None:
-    """Send explorers in crowds that are too small for a group back to their favourites."""
-    n_arms = len(prior.means)
-    crowds = np.zeros(n_arms + 1, np.int64)  # the last is of those who play nothing
-    for arm in arms:
-        crowds[arm] += 1
-    if crowds[:-1].min() >= min_group_size:
+    """Let explorers in crowds that are too small for a group play their favourites."""
+    arms, n_arms = decision.arms, len(prior.means)
+    crowds, users = small_crowds(arms, arms >= 0, n_arms, min_group_size)
+    if len(users) == 0:
         return
-    posterior = room(n_arms, prior.factors.shape[1])
-    for user in range(len(arms)):
-        arm = arms[user]
-        if arm < 0 or crowds[arm] >= min_group_size:
-            continue
-        infer(prior, precision[user], value[user], posterior)
-        favourite = _favourite(posterior, allowed[user])
-        if favourite != arm:
-            crowds[arm] -= 1
-            crowds[favourite] += 1
-            _settle(user, favourite, posterior, arms, predicted, variances)
+    posterior = workspace(n_arms, prior.factors.shape[1])
+    favourites = np.empty(len(users), np.int64)
+    for place in range(len(users)):
+        infer(prior, evidence, users[place], posterior)
+        favourites[place] = _favourite(posterior, allowed[users[place]])
+    before = arms[users]
+    play_favourites(users, favourites, arms, crowds, min_group_size)
+    for place in range(len(users)):
+        user = users[place]
+        if arms[user] != before[place]:
+            infer(prior, evidence, user, posterior)
+            _settle(user, arms[user], posterior, decision)
 
 
 @kernel()
-def _settle(
-    user: int,
-    arm: int,
-    posterior: Posterior,
-    arms: IntArray,
-    predicted: SmallFloatArray,
-    variances: SmallFloatArray,
-) -> None:
-    """Let the user play ``arm``, and note what is believed of it."""
-    arms[user] = arm
-    predicted[user] = posterior.means[arm]
-    variance = posterior.own[arm]
-    for a in range(posterior.loads.shape[1]):
-        variance += posterior.loads[arm, a] ** 2
-    variances[user] = variance
+def _settle(user: int, arm: int, posterior: Posterior, decision: Decision) -> None:
+    """Let the user play ``arm``, and record what is predicted of it."""
+    decision.arms[user] = arm
+    decision.predicted[user] = posterior.means[arm]
+    variance = posterior.specific[arm]
+    for a in range(posterior.loadings.shape[1]):
+        variance += posterior.loadings[arm, a] ** 2
+    decision.variances[user] = variance
 
 
 @kernel()
@@ -170,21 +158,21 @@ def _look_ahead(
     posterior: Posterior,
     able: BoolArray,
     noise: FloatArray,
-    left: float,
+    rounds_left: float,
     covariance: FloatArray,
 ) -> int:
-    """Return the arm of the most valuable block; ``covariance`` is room to reckon in."""
-    means, loads, own = posterior.means, posterior.loads, posterior.own
-    n_arms, rank = loads.shape
+    """Return the arm of the most valuable block; ``covariance`` is workspace."""
+    means, loadings = posterior.means, posterior.loadings
+    n_arms, rank = loadings.shape
     favourite = _favourite(posterior, able)
     for arm in range(n_arms):
         for other in range(arm + 1):
             shared = 0.0
             for a in range(rank):
-                shared += loads[arm, a] * loads[other, a]
+                shared += loadings[arm, a] * loadings[other, a]
             covariance[arm, other] = shared
             covariance[other, arm] = shared
-        covariance[arm, arm] += own[arm]
+        covariance[arm, arm] += posterior.specific[arm]
     chosen, highest = favourite, 0.0
     for arm in range(n_arms):
         if not able[arm]:
@@ -192,29 +180,32 @@ def _look_ahead(
         gap = means[favourite] - means[arm]
         total_noise = noise[arm] * prior.means[arm] * (1.0 - prior.means[arm])
         halving = total_noise / covariance[arm, arm]
-        for length in range(len(BLOCKS)):
-            block = max(min(BLOCKS[length] * left, ENOUGH[length] * halving), 1.0)
-            if block > left:
+        for length in range(len(BLOCK_SHARES)):
+            longest = BLOCK_SHARES[length] * rounds_left
+            block = max(min(longest, BLOCK_HALVINGS[length] * halving), 1.0)
+            if block > rounds_left:
                 continue
             per_deviation = 1.0 / math.sqrt(covariance[arm, arm] + total_noise / block)
-            gain = 0.0
+            improvement = 0.0
             for other in range(n_arms):
                 if other == favourite or not able[other]:
                     continue
-                moved = abs(covariance[other, arm] - covariance[favourite, arm]) * per_deviation
+                deviation = abs(covariance[other, arm] - covariance[favourite, arm])
+                deviation *= per_deviation
                 behind = means[favourite] - means[other]
-                if moved * FARTHEST > behind:
-                    gain = max(gain, moved * _excess(behind / moved))
-            worth = (left - block) * gain - block * gap
-            if worth > highest:
-                chosen, highest = arm, worth
+                if deviation * POPULATION.max_deviations > behind:
+                    improved = deviation * _expected_improvement(behind / deviation)
+                    improvement = max(improvement, improved)
+            value = (rounds_left - block) * improvement - block * gap
+            if value > highest:
+                chosen, highest = arm, value
     return chosen
 
 
 @kernel()
-def _excess(threshold: float) -> float:
+def _expected_improvement(threshold: float) -> float:
     """Return E[(t - threshold)+], between two entries of the table."""
-    place = threshold * FINEST
+    place = threshold * POPULATION.table_steps
     below = int(place)
     part = place - below
-    return float(EXCESS[below] * (1.0 - part) + EXCESS[below + 1] * part)
+    return float(IMPROVEMENTS[below] * (1.0 - part) + IMPROVEMENTS[below + 1] * part)

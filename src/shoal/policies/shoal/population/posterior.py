@@ -1,7 +1,8 @@
 """One user's posterior under the factor prior N(b, F F' + diag(s)), from evidence per arm.
 
 The evidence is a precision L_j and a weighted value h_j on each arm j; the means are b + F f + e
-with tastes f ~ N(0, I) and e ~ N(0, diag(s)). No matrix over arms is formed: rank is what costs.
+with factor scores f ~ N(0, I) and e ~ N(0, diag(s)). No matrix over arms is formed: the cost is the
+rank's.
 """
 
 from __future__ import annotations
@@ -16,25 +17,32 @@ from shoal.kernels import kernel
 
 
 class Prior(NamedTuple):
-    """What is believed of a user before any evidence."""
+    """The distribution of a user's means before any evidence."""
 
-    means: FloatArray  # (n_arms,)
-    factors: FloatArray  # (n_arms, rank)
-    own: FloatArray  # (n_arms,)
+    means: FloatArray  # (n_arms,) b
+    factors: FloatArray  # (n_arms, rank) F
+    specific: FloatArray  # (n_arms,) s, the variance that no factor explains
+
+
+class Evidence(NamedTuple):
+    """What totals say about each user on each arm."""
+
+    precision: SmallFloatArray  # (n_users, n_arms) L
+    value: SmallFloatArray  # (n_users, n_arms) h, precision times observed mean
 
 
 class Posterior(NamedTuple):
-    """One user's means: N(means, loads loads' + diag(own)), with room to reckon in."""
+    """One user's means, N(means, loadings loadings' + diag(specific)), with workspace."""
 
     means: FloatArray  # (n_arms,)
-    loads: FloatArray  # (n_arms, rank)
-    own: FloatArray  # (n_arms,)
-    root: FloatArray  # (rank, rank)
-    tastes: FloatArray  # (rank,)
+    loadings: FloatArray  # (n_arms, rank)
+    specific: FloatArray  # (n_arms,)
+    root: FloatArray  # (rank, rank) workspace
+    scores: FloatArray  # (rank,) workspace
 
 
 @kernel()
-def room(n_arms: int, rank: int) -> Posterior:
+def workspace(n_arms: int, rank: int) -> Posterior:
     """Return a posterior to be filled, once for all users."""
     return Posterior(
         np.empty(n_arms), np.empty((n_arms, rank)), np.empty(n_arms), np.empty((rank, rank)),
@@ -43,51 +51,50 @@ def room(n_arms: int, rank: int) -> Posterior:
 
 
 @kernel(fastmath=True)
-def infer(
-    prior: Prior, precision: SmallFloatArray, value: SmallFloatArray, posterior: Posterior
-) -> None:
+def infer(prior: Prior, evidence: Evidence, user: int, posterior: Posterior) -> None:
     """Fill one user's posterior from its evidence, in O(n_arms rank² + rank³).
 
-    Given the tastes, each arm is on its own; so the tastes come first, from evidence of weight
+    Given the scores, arms are independent; so the scores come first, from evidence of weight
     L / (1 + s L), by the Cholesky root of I + F' diag(weight) F.
     """
-    means, loads, own, root, tastes = posterior
-    n_arms, rank = loads.shape
+    precision, value = evidence.precision[user], evidence.value[user]
+    means, loadings, specific, root, scores = posterior
+    n_arms, rank = loadings.shape
     for a in range(rank):
-        tastes[a] = 0.0
+        scores[a] = 0.0
         root[a, : a + 1] = 0.0
         root[a, a] = 1.0
     for arm in range(n_arms):
-        seen = precision[arm]
-        if seen > 0.0:
-            share = 1.0 / (1.0 + prior.own[arm] * seen)
-            surprise = (value[arm] - seen * prior.means[arm]) * share
+        weight = precision[arm]
+        if weight > 0.0:
+            share = 1.0 / (1.0 + prior.specific[arm] * weight)
+            error = (value[arm] - weight * prior.means[arm]) * share
             for a in range(rank):
-                load = prior.factors[arm, a]
-                tastes[a] += load * surprise
+                factor = prior.factors[arm, a]
+                scores[a] += factor * error
                 for c in range(a + 1):
-                    root[a, c] += load * seen * share * prior.factors[arm, c]
+                    root[a, c] += factor * weight * share * prior.factors[arm, c]
     for a in range(rank):
         for c in range(a + 1):
-            left = root[a, c]
+            rest = root[a, c]
             for e in range(c):
-                left -= root[a, e] * root[c, e]
-            root[a, c] = math.sqrt(left) if a == c else left / root[c, c]
-        left = tastes[a]
+                rest -= root[a, e] * root[c, e]
+            root[a, c] = math.sqrt(rest) if a == c else rest / root[c, c]
+        rest = scores[a]
         for e in range(a):
-            left -= root[a, e] * tastes[e]
-        tastes[a] = left / root[a, a]
+            rest -= root[a, e] * scores[e]
+        scores[a] = rest / root[a, a]
     for arm in range(n_arms):
-        seen = precision[arm]
-        share = 1.0 / (1.0 + prior.own[arm] * seen)
+        weight = precision[arm]
+        share = 1.0 / (1.0 + prior.specific[arm] * weight)
         mean = prior.means[arm]
         for a in range(rank):
-            left = prior.factors[arm, a]
+            rest = prior.factors[arm, a]
             for e in range(a):
-                left -= root[a, e] * loads[arm, e]
-            loads[arm, a] = left / root[a, a]
-            mean += loads[arm, a] * tastes[a]
+                rest -= root[a, e] * loadings[arm, e]
+            loadings[arm, a] = rest / root[a, a]
+            mean += loadings[arm, a] * scores[a]
         for a in range(rank):
-            loads[arm, a] *= share
-        own[arm] = prior.own[arm] * share
-        means[arm] = mean + own[arm] * (value[arm] - seen * mean)
+            loadings[arm, a] *= share
+        specific[arm] = prior.specific[arm] * share
+        means[arm] = mean + specific[arm] * (value[arm] - weight * mean)

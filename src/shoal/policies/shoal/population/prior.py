@@ -1,4 +1,4 @@
-"""Learning what all users share: tastes, and the spread that could still be hidden.
+"""Learning the prior that all users share: factors, and the variance that may still be hidden.
 
 The evidence of user i is x_i ~ N(b, Sigma + diag(1 / L_i)), so that Sigma, the covariance of
 users' means over arms, has a likelihood. Three steps estimate it:
@@ -13,29 +13,22 @@ users' means over arms, has a likelihood. Three steps estimate it:
    direction is sqrt(y² - 4K). The rank is the number of spikes.
 3. *Plausibility*. A spike is shrunk once more by p² / (p² + K), p being the size it would have if
    it carried all the variance that means like Beta(1, .) have: in the first rounds noise is as
-   large as anything.
+   large as any factor.
 
-What could be there unseen, ``hidden``, is that same variance of Beta(1, .), less what the step's
-precision excludes.
+The ``hidden`` variance is that same variance of Beta(1, .), less what the step's precision
+excludes.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from shoal.arrays import FloatArray, LongArray, SmallFloatArray
+from shoal.arrays import FloatArray, LongArray
 from shoal.kernels import kernel
-from shoal.policies.shoal.population.belief import PopulationBelief, beta_spread
-from shoal.policies.shoal.population.posterior import Prior, infer, room
+from shoal.policies.shoal.population.belief import PopulationBelief, beta_variance
+from shoal.policies.shoal.population.constants import POPULATION
+from shoal.policies.shoal.population.posterior import Evidence, Prior, infer, workspace
 from shoal.threads import one_thread
-
-MOST_USERS = 5000  # more would tell the prior little and take long
-MOST_TERMS = 50_000_000  # of the information's sums; beyond, only some users are summed
-LEAST_SUMMED = 200  # users behind the information, however many terms that takes
-EDGE = 1e-3  # the means' distance from 0 and 1 below which their spread is not believed
-UNKNOWN = 1e6  # the variance of an entry that nobody's evidence tells of
-RIDGE = 1e-6  # keeps the scaled information invertible
-UNIFORM = 1 / 3  # of b(1 - b): the variance of uniform means, the most that tastes may give an arm
 
 
 @one_thread
@@ -43,38 +36,39 @@ def learn_prior(belief: PopulationBelief, users: LongArray) -> None:
     """Learn ``factors`` and ``hidden`` from the evidence of ``users``."""
     n_arms = len(belief.means)
     covariance, errors = estimate(belief, users)
-    means = np.clip(belief.means, EDGE, 1 - EDGE)
-    spread = beta_spread(means)
+    means = np.clip(belief.means, POPULATION.min_spread_mean, 1 - POPULATION.min_spread_mean)
+    largest = beta_variance(means)
     scale = (np.diag(errors) / 2) ** -0.25
-    factors = find_factors(covariance, errors, spread * scale**2) / scale[:, None]
-    loaded = np.maximum((factors**2).sum(axis=1), 1e-12)
-    limit = np.minimum(1.0, UNIFORM * means * (1 - means) / loaded)
+    factors = find_factors(covariance, errors, largest * scale**2) / scale[:, None]
+    explained = np.maximum((factors**2).sum(axis=1), 1e-12)
+    limit = np.minimum(1.0, POPULATION.max_factor_ratio * means * (1 - means) / explained)
     belief.factors = np.ascontiguousarray(factors * np.sqrt(limit)[:, None])
-    belief.hidden = 1 / (1 / spread + scale**2 / np.sqrt(n_arms))
+    belief.hidden = 1 / (1 / largest + scale**2 / np.sqrt(n_arms))
 
 
 def estimate(belief: PopulationBelief, users: LongArray) -> tuple[FloatArray, FloatArray]:
     """Return Sigma after one scoring step, and the variance of each entry's error."""
     n_arms = len(belief.means)
     rows, columns = np.tril_indices(n_arms)
-    n_summed = max(LEAST_SUMMED, MOST_TERMS // len(rows) ** 2)
+    n_summed = max(POPULATION.min_summed, POPULATION.max_terms // len(rows) ** 2)
     stride = -(-len(users) // n_summed)
     prior = Prior(belief.means, belief.factors, np.zeros(n_arms))
-    score, information = _score(prior, belief.precision, belief.value, users, max(stride, 1))
+    score, information = _score(prior, belief.evidence, users, max(stride, 1))
     information = np.tril(information) + np.tril(information, -1).T
-    told = np.diag(information)
-    known = told > 1e-9 * max(told.max(), 1e-300)
-    unit = np.where(known, 1 / np.sqrt(np.where(known, told, 1.0)), 0.0)
+    diagonal = np.diag(information)
+    known = diagonal > 1e-9 * max(diagonal.max(), 1e-300)
+    unit = np.where(known, 1 / np.sqrt(np.where(known, diagonal, 1.0)), 0.0)
     scaled = information * np.outer(unit, unit)
-    np.fill_diagonal(scaled, 1.0 + RIDGE)
+    np.fill_diagonal(scaled, 1.0 + POPULATION.ridge)
     inverse = np.linalg.inv(scaled) * np.outer(unit, unit)
     twice = np.where(rows == columns, 2.0, 1.0)
     step = twice * (inverse @ score)
-    spread = np.clip(np.where(known, twice**2 * np.diag(inverse), UNKNOWN), 1e-12, UNKNOWN)
-    return belief.factors @ belief.factors.T + _square(step, n_arms), _square(spread, n_arms)
+    most = POPULATION.unknown_variance
+    errors = np.clip(np.where(known, twice**2 * np.diag(inverse), most), 1e-12, most)
+    return belief.factors @ belief.factors.T + _symmetric(step, n_arms), _symmetric(errors, n_arms)
 
 
-def _square(lower: FloatArray, n: int) -> FloatArray:
+def _symmetric(lower: FloatArray, n: int) -> FloatArray:
     """Return the symmetric matrix of this lower triangle."""
     full = np.zeros((n, n))
     full[np.tril_indices(n)] = lower
@@ -94,49 +88,46 @@ def find_factors(covariance: FloatArray, errors: FloatArray, plausible: FloatArr
     """
     n_arms = len(covariance)
     scale = (np.diag(errors) / 2) ** -0.25
-    # An entry with a larger error than its row and column promise counts for less.
+    # An entry with a larger error than its row and column have counts for less.
     excess = np.maximum(errors * np.outer(scale, scale) ** 2, 1.0)
     np.fill_diagonal(excess, 1.0)
     sizes, directions = np.linalg.eigh(covariance * np.outer(scale, scale) / np.sqrt(excess))
     spikes = np.sqrt(np.maximum(sizes**2 - 4 * n_arms, 0.0)) * (sizes > 0)
     largest = n_arms * (directions**2 * plausible[:, None]).sum(axis=0)
     spikes *= largest**2 / (largest**2 + n_arms)
-    found = spikes > 0
-    factors: FloatArray = directions[:, found] * np.sqrt(spikes[found])
+    kept = spikes > 0
+    factors: FloatArray = directions[:, kept] * np.sqrt(spikes[kept])
     return factors
 
 
 @kernel(fastmath=True)
 def _score(
-    prior: Prior,
-    precision: SmallFloatArray,
-    value: SmallFloatArray,
-    users: LongArray,
-    stride: int,
+    prior: Prior, evidence: Evidence, users: LongArray, stride: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return the score and, in its lower triangle, the information, over the lower triangle.
 
-    Without a spread of the user's own, the posterior gives W and u at once: u = h - L mean and
-    W = diag(L) - (L loads)(L loads)'. Only every ``stride``-th user is summed into the
+    Without specific variances, the posterior gives W and u at once: u = h - L mean and
+    W = diag(L) - (L loadings)(L loadings)'. Only every ``stride``-th user is summed into the
     information, which costs the most.
     """
     n_arms, rank = prior.factors.shape
     n_entries = n_arms * (n_arms + 1) // 2
     score, information = np.zeros(n_entries), np.zeros((n_entries, n_entries))
     weight, pull = np.empty((n_arms, n_arms)), np.empty(n_arms)
-    posterior = room(n_arms, rank)
+    posterior = workspace(n_arms, rank)
     summed = 0
     for place in range(len(users)):
-        seen, worth = precision[users[place]], value[users[place]]
-        infer(prior, seen, worth, posterior)
+        precision, value = evidence.precision[users[place]], evidence.value[users[place]]
+        infer(prior, evidence, users[place], posterior)
         entry = 0
         for j in range(n_arms):
-            pull[j] = worth[j] - seen[j] * posterior.means[j]
+            pull[j] = value[j] - precision[j] * posterior.means[j]
             for k in range(j + 1):
                 shared = 0.0
                 for a in range(rank):
-                    shared += posterior.loads[j, a] * posterior.loads[k, a]
-                weight[j, k] = (seen[j] if j == k else 0.0) - seen[j] * seen[k] * shared
+                    shared += posterior.loadings[j, a] * posterior.loadings[k, a]
+                weight[j, k] = precision[j] if j == k else 0.0
+                weight[j, k] -= precision[j] * precision[k] * shared
                 weight[k, j] = weight[j, k]
                 score[entry] += pull[j] * pull[k] - weight[j, k]
                 entry += 1
@@ -153,7 +144,7 @@ def _add_information(weight: FloatArray, information: FloatArray) -> None:
     for j in range(len(weight)):
         for k in range(j + 1):
             one, other = weight[j], weight[k]
-            for p in range(j + 1):  # so that the inner loop is plain, a little more than needed
+            for p in range(j + 1):  # a little more than needed, for a plain inner loop
                 start = p * (p + 1) // 2
                 for q in range(p + 1):
                     information[entry, start + q] += one[p] * other[q] + one[q] * other[p]
