@@ -1,6 +1,6 @@
 """One thread for linear algebra.
 
-Most matrices here are too small to share out. Where several processes run on the same cores, as
+Most matrices here are too small for several. Where several processes run on the same cores, as
 simulations do, threads wait for each other and take many times as long as one.
 """
 
@@ -12,22 +12,22 @@ from typing import ParamSpec, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-Given = ParamSpec("Given")
+Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-def one_thread(function: Callable[Given, Result]) -> Callable[Given, Result]:
+def one_thread(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Decorate a function whose linear algebra is to run on one thread."""
 
     @wraps(function)
-    def alone(*args: Given.args, **kwargs: Given.kwargs) -> Result:
-        with _libraries().limit(limits=1, user_api="blas"):
+    def limited(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        with _controller().limit(limits=1, user_api="blas"):
             return function(*args, **kwargs)
 
-    return alone
+    return limited
 
 
 @cache
-def _libraries() -> ThreadpoolController:
-    """Return what is loaded when it is first needed: NumPy's library by then."""
+def _controller() -> ThreadpoolController:
+    """Return the controller of the libraries loaded at the first call, NumPy's among them."""
     return ThreadpoolController()

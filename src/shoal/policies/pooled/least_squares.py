@@ -1,14 +1,10 @@
 """The pooled estimator: regroup every crowd at random in every round, solve for all users at once.
 
-The paper spends 2C+2 rounds on one difference per user. Here every round's totals count: a total
-over the group G is a row 1_G with weight 1/|G| of one weighted least-squares problem per arm. For
-a crowd of n users in g = floor(n/C) random groups a round's expected information has eigenvalue 1
-on the all-ones vector and (g-1)/(n-1) on every contrast, so that for n ≥ 2C a user's variance
-after R rounds is that of C/R to 3C/R rewards: one sample per round, where the paper has one per
-2C+2.
-For C < n < 2C one group of C random users gives contrast information (n-C)/(n(n-1)).
-
-See docs/theory.md for the statement and its proof.
+A total over the group G is a row 1_G with weight 1/|G| of one weighted least-squares problem per
+arm. For a crowd of n users in g = floor(n/C) random groups a round's expected information has
+eigenvalue 1 on the all-ones vector and (g-1)/(n-1) on every contrast; for C < n < 2C, one group of
+C random users gives contrasts (n-C)/(n(n-1)). So for n ≥ 2C a round is worth one sample, where the
+paper has one per 2C+2 rounds: docs/theory.md, "Pooled samples".
 """
 
 from __future__ import annotations

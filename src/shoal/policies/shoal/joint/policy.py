@@ -2,10 +2,9 @@
 
 Every round, each user samples its means from the posterior, but only on arms where an observation
 is worth more than it costs (``value_of_information``); others play their favourite. An arm that too
-few want gets a recruited group if one is worth its cost (``recruiting``). Nobody explores unseen:
-who would be in no group plays the favourite. Crowds are cut into random groups, and a group whose
-total is not worth what its members lose is dissolved. Each released total then updates the joint
-posterior of its arm (``posterior``).
+few want gets a recruited group if one is worth its cost (``recruiting``). Nobody explores unseen.
+Crowds are cut into random groups, and a group whose total is not worth what its members lose is
+dissolved. Each released total then updates the posterior of its arm (``posterior``).
 """
 
 from __future__ import annotations
@@ -71,11 +70,11 @@ class JointPolicy(Policy):
         self._drift = not_negative("drift", drift)
         self.posterior = JointPosterior(problem, drift=drift)
         shards, arms, users = problem.n_shards, problem.n_arms, problem.shard_size
+        losses, gaps, rival_variances, prices = np.zeros((4, shards, arms, users))
         self._prices = Prices(
-            np.zeros((shards, users), np.int64),
-            *np.zeros((4, shards, arms, users)),
-            regrets=np.zeros((shards, users)),
-        )
+            np.zeros((shards, users), np.int64), losses, gaps, rival_variances, prices,
+            np.zeros((shards, users)),
+        )  # fmt: skip
         self._recruits = Recruits(
             np.full((shards, arms, users), -1),
             np.full((shards, arms), np.inf),

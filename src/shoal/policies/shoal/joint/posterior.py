@@ -2,9 +2,8 @@
 
 Per arm the users' means have a joint normal prior: a shared part, and a part of each user whose
 variance is learnt (``prior``) unless means drift. A total over the reporters G is one linear
-observation 1_G'mu + noise, a rank-one Kalman update. Its noise is the sum of m(1-m) over G for
-rewards in [0, 1], times the overdispersion: the ratio of squared errors to those expected, learnt
-as well, so that rewards of any variance have the weight that they deserve.
+observation 1_G'mu + noise, a rank-one Kalman update. Its noise is the sum of m(1-m) over G, times
+the overdispersion: the ratio of squared errors to those expected, learnt as well.
 
 With drift, every variance grows from round to round. Sudden changes are detected by Page's test:
 the log likelihood ratio of totals with twice the expected variance is summed and kept at 0 or

@@ -1,18 +1,16 @@
 """How much users differ: the prior variance of a user's part, learnt from the totals.
 
-On an arm of mean b, users' parts have a variance of r b(1 - b): r = 1/3 for uniform means, 0 where
-all agree. One ratio r holds for all arms of a shard; it is the posterior mean over ``RATIOS``,
-equally likely a priori.
+On an arm of mean b, users' parts have a variance of r b(1 - b). One ratio r holds for all arms of a
+shard; it is the posterior mean over ``RATIOS``, equally likely a priori.
 
-The likelihood of all totals is in the posterior: its inverse covariance less the prior's is the
-information A, and its inverse covariance times its mean, counted from the prior's, a vector v. In
-A's eigenvectors, with eigenvalues a, the likelihood of a user variance t is a product, but for one
-number that all users share, with a prior variance of c:
+A posterior's inverse covariance less the prior's is the information A, and its inverse covariance
+times its mean, counted from the prior's, a vector v. In A's eigenvectors, with eigenvalues a and u
+the vector of ones, the likelihood of a user variance t, with a shared prior variance c, is
 
     2 log L = sum of (t v² / (1 + a t) - log(1 + a t)) + h² / p - log(c p),
-    h = sum of u v / (1 + a t),  p = 1 / c + sum of u² a / (1 + a t),
+    h = sum of u v / (1 + a t),  p = 1 / c + sum of u² a / (1 + a t).
 
-u being the vector of ones. The posterior under another t follows from the same sums.
+The posterior under another t follows from the same sums.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Thin arms: recruit a group whose total is worth more than its members lose.
 
 Where fewer users want an arm than a group needs, nothing would ever be learnt about it. A group is
-then recruited from all who may play it. Candidates are the last team, a team of those who gain
-most, one user who gains with those who lose least, and small changes of the best so far. The one
-with the highest merit is taken, if its total is worth its cost.
+then recruited from all who may play it: the candidate of the highest merit, if there is one whose
+total is worth its cost.
 """
 
 from __future__ import annotations

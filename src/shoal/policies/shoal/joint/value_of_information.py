@@ -1,12 +1,8 @@
 """The value of information: the price that a user would pay for an observation.
 
-A user with a gap d between an arm's mean and its rival's, posterior variances v and v' of the two,
-and R rounds to go gains s·f(-d/s) per round from observations that move the difference by a
-standard deviation of s, with f(z) = E[(Z + z)+] for a standard normal Z (the knowledge gradient).
-One observation of a group moves little, so what counts is the best number n of equal observations;
-a closed form after Frazier and Powell (2010) is within 15 % of the best. The price is the
-improvement over the rounds left, per observation, shared between the arm and its rival by their
-variances.
+The knowledge gradient of docs/theory.md, "The price of information": ``gap`` is d, ``variance`` and
+``rival_variance`` are v and v', ``rounds_left`` is L and ``halving`` is rho. The best number n of
+observations has a closed form after Frazier and Powell (2010), within 15 % of the best.
 """
 
 from __future__ import annotations

@@ -1,28 +1,24 @@
 """What is known of a large population: evidence of each user, and a prior that all users share.
 
-Users alone learn too slowly where rewards are rare and groups large, so they share a prior. User
-i's means are normal, theta_i ~ N(b, F F' + diag(s)): b are the population's ``means``, F the
+User i's means are normal, theta_i ~ N(b, F F' + diag(s)): b are the population's ``means``, F the
 ``factors``, s the specific variances. From totals, user i and arm j only gather a precision L_ij
-and a weighted value h_ij (two float32). The posterior follows from them and the prior whenever it
-is needed, so that a better prior (``prior`` learns it) also makes more of old evidence.
+and a weighted value h_ij. The posterior follows from them and the prior whenever it is needed, so
+that a better prior also makes more of old evidence.
 
 A released total y of arm j over the reporters G, with m_i and v_i the mean and variance predicted
-of member i, updates in two steps:
+of member i, updates in two steps; o is the overdispersion, the ratio of squared errors to those
+expected:
 
 1. The crowd. All groups of an arm share the mean error e = sum(y - sum m) / reporters. It moves
-   b_j by a Kalman step, of gain k = V_j / (V_j + (o b(1 - b) + sum v) / reporters), V_j being the
-   variance of b_j and o the overdispersion. (The mean of v is not divided once more: members chose
-   the arm, and the error of one may be the error of all. Only an arm's first crowd, where nobody
-   could choose, is a fair sample.) Then shift = max(k, 1 - 1 / groups) e is added to every
-   prediction: what is left of the errors is only how groups differ.
+   b_j, of variance V, by a Kalman step of gain k = V / (V + (o b(1 - b) + sum v) / reporters).
+   (The mean of v is not divided once more: members chose the arm, and the error of one may be the
+   error of all. Only an arm's first crowd is a fair sample.) Then shift = max(k, 1 - 1 / groups) e
+   is added to every prediction: what is left of the errors is only how groups differ.
 2. The user. Member i observes x = y - sum over the others of (m + shift), with noise of variance
    q = o |G| r(1 - r), less its v_i: L_ij += w and h_ij += w x for w = 1 / (q - v_i). Here r, the
-   mean of m + k e over the crowd, is the same for all its members: were the noise that of each
-   one's m, rewards would weigh less than the lack of them, as they raise m. And v_i counts no more
-   than means like Beta(1, .) around r can vary, nor than q / 2.
-
-The overdispersion of an arm is the ratio of squared errors to those expected, learnt as well, so
-that rewards of any variance have the weight that they deserve.
+   mean of m + k e over the crowd, is the same for all: with the noise of each one's m, rewards
+   would weigh less than the lack of them, as they raise m. And v_i counts no more than means like
+   Beta(1, .) around r can vary, nor than q / 2.
 """
 
 from __future__ import annotations

@@ -1,18 +1,13 @@
 """Which arm is worth playing for a while: the value of a block of plays, user by user.
 
-*Block lookahead*: a user who plays arm a for the next s of R rounds loses s times its gap to the
-favourite g, and then knows more. By then the posterior mean of o has moved against that of g by an
-amount of deviation d = |S_oa - S_ga| / sqrt(S_aa + noise / s), S being the posterior covariance;
-switching to the best of them gains about max over o of E[(d t - gap_o)+]. So
+The block lookahead of docs/theory.md, "Large populations": with S the posterior covariance, g the
+favourite and R the rounds left, playing arm a for s rounds is worth
 
-    value(a, s) = (R - s) max_o d E[(t - gap_o / d)+] - s gap_a
+    value(a, s) = (R - s) max_o d E[(t - gap_o / d)+] - s gap_a,
+    d = |S_oa - S_ga| / sqrt(S_aa + noise / s),
 
-and the user plays the arm of the highest value over blocks of a few lengths, or the favourite if
-none is worth it. (Posterior samples explore more than pays off here, as the rounds are few.)
-
-A normal prior would never try what nobody alike likes, and in the long run users who do like it
-cost the most. So t has the heaviest tail of Student's that still has a variance (three degrees of
-freedom, scaled to 1), for which E[(t - u)+] = (1 - u arctan(1 / u)) / pi.
+where t is Student's with three degrees of freedom, scaled to variance 1, for which
+E[(t - u)+] = (1 - u arctan(1 / u)) / pi: a normal tail would never try what few like.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
 """How many users explore for the others: a panel that pays for itself.
 
-No single user's value of information pays for learning what all share. So a share p of the users,
-the panel, plays at random for everyone. It costs p c a round, c being what a panellist loses; and
-while factors are unknown, everyone misses the gain g of knowing them, for a time of 1 / sqrt(p).
-The sum is least at p = g / (2 c).
-
-The gain g is what a factor that is still ``hidden`` in the noise would be worth to everyone: the
-expected maximum of the posterior means if the hidden variance were one factor's, less that if it
-were specific to each arm and user, which nobody else could help to learn.
+A share p of the users, the panel, plays at random for everyone. It costs p c a round, c being what
+a panellist loses; and while factors are unknown, everyone misses the gain g of knowing them, for a
+time of 1 / sqrt(p). The sum is least at p = g / (2 c). The gain is the expected maximum of the
+posterior means if the ``hidden`` variance were one factor's, less that if it were specific to each
+arm and user, which nobody else could help to learn.
 """
 
 from __future__ import annotations

@@ -3,20 +3,18 @@
 The evidence of user i is x_i ~ N(b, Sigma + diag(1 / L_i)), so that Sigma, the covariance of
 users' means over arms, has a likelihood. Three steps estimate it:
 
-1. *Scoring*. From the current Sigma, with W_i = (Sigma + diag(1 / L_i))^-1 and u_i = W_i (x_i - b),
-   the score of the entry (j, l) is the sum of u_j u_l - W_jl, with covariance
-   I[jl, pq] = sum of W_jp W_lq + W_jq W_lp. With J = 2 on the diagonal's entries and 1 elsewhere,
-   J I^-1 score is the step to the maximum and J I^-1 J the step's covariance.
-2. *Spiked-Wigner shrinkage*. Scaled by c so that every entry's error has about unit variance
-   (2 on the diagonal), an estimate of K arms without any structure has no eigenvalue beyond the
-   edge 2 sqrt(K). An eigenvalue y beyond it is a spike whose best size in its, also noisy,
-   direction is sqrt(y² - 4K). The rank is the number of spikes.
+1. *Scoring*. With W_i = (Sigma + diag(1 / L_i))^-1 and u_i = W_i (x_i - b), the score of the entry
+   (j, l) is the sum of u_j u_l - W_jl, with covariance I[jl, pq] = sum of W_jp W_lq + W_jq W_lp.
+   With J = 2 on the diagonal's entries and 1 elsewhere, J I^-1 score is the step to the maximum and
+   J I^-1 J the step's covariance.
+2. *Spiked-Wigner shrinkage*. Scaled so that every entry's error has about unit variance (2 on the
+   diagonal), an estimate of K arms without any structure has no eigenvalue beyond 2 sqrt(K). An
+   eigenvalue y beyond it is a spike whose best size in its, also noisy, direction is
+   sqrt(y² - 4K). The rank is the number of spikes.
 3. *Plausibility*. A spike is shrunk once more by p² / (p² + K), p being the size it would have if
-   it carried all the variance that means like Beta(1, .) have: in the first rounds noise is as
-   large as any factor.
+   it carried all the variance that means like Beta(1, .) have.
 
-The ``hidden`` variance is that same variance of Beta(1, .), less what the step's precision
-excludes.
+The ``hidden`` variance is that of Beta(1, .), less what the step's precision excludes.
 """
 
 from __future__ import annotations
