@@ -9,11 +9,9 @@ from shoal.experiments import simulate
 from shoal.instances import uniform
 from shoal.model import Problem
 from shoal.policies.contract import Arena
-from shoal.policies.shoal.population.belief import Decision
 from shoal.policies.shoal.population.constants import POPULATION
-from shoal.policies.shoal.population.lookahead import return_unseen
 from shoal.policies.shoal.population.policy import PopulationPolicy
-from shoal.policies.shoal.population.posterior import Evidence, Prior, infer, workspace
+from shoal.policies.shoal.population.posterior import infer, workspace
 
 
 def test_every_arm_is_heard_of_where_there_are_fewer_users_than_groups_of_all_arms() -> None:
@@ -78,21 +76,3 @@ def test_nobody_explores_where_no_group_forms() -> None:
             infer(belief.prior(), belief.evidence, user, posterior)
             assert posterior.means.argmax() == plan.arms[user]
         policy.tell(environment.play(plan))
-
-
-def test_only_explorers_are_sent_back_and_only_from_small_crowds() -> None:
-    prior = Prior(np.array([0.5, 0.4, 0.3]), np.zeros((3, 0)), np.full(3, 0.01))
-    evidence = Evidence(*np.zeros((2, 12, 3), np.float32))
-    evidence.precision[11, 2], evidence.value[11, 2] = 1e4, 9e3  # likes the last arm
-    allowed = np.ones((12, 3), np.bool_)
-    allowed[10] = [False, True, False]
-    arms = np.array([0] * 6 + [1] * 2 + [2] * 2 + [1, 2], np.int32)
-    decision = Decision(arms, *np.zeros((2, 12), np.float32))
-    return_unseen(prior, evidence, allowed, 4, decision)
-    assert arms.tolist() == [0] * 10 + [1, 2]
-    np.testing.assert_allclose(decision.predicted[6:10], 0.5)
-    np.testing.assert_allclose(decision.variances[6:10], 0.01)
-    arms = np.array([0] * 4 + [1] * 4 + [2] * 4, np.int32)
-    allowed[:] = True
-    return_unseen(prior, evidence, allowed, 4, decision._replace(arms=arms))
-    assert np.bincount(arms).tolist() == [4, 4, 4]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from shoal.environments import make_environment
 from shoal.grouping.random_groups import regroup
@@ -14,27 +12,6 @@ from shoal.model import Plan, Problem
 from shoal.policies.pooled.least_squares import Pooled, add_totals
 
 CROWDS = [(8, 4), (9, 4), (11, 4), (12, 4), (23, 4), (40, 4), (10, 5), (6, 2), (5, 4), (7, 4)]
-
-
-@settings(deadline=None, derandomize=True)
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=60), st.integers(1, 6), st.integers(0, 99))
-def test_every_crowd_is_split_into_as_many_groups_as_fit(
-    arms: list[int], min_group_size: int, seed: int
-) -> None:
-    crowd_arms = np.array(arms, np.int32)
-    groups = np.empty(len(arms), np.int32)
-    regroup(crowd_arms, 4, min_group_size, 0, np.random.default_rng(seed).random(len(arms)), groups)
-    for arm in range(4):
-        crowd = groups[crowd_arms == arm]
-        n_groups = len(crowd) // min_group_size
-        sizes = np.bincount(crowd[crowd >= 0])
-        sizes = sizes[sizes > 0]
-        assert len(sizes) == n_groups
-        if n_groups == 1:
-            assert sizes.tolist() == [min_group_size]
-        elif n_groups > 1:
-            assert sizes.sum() == len(crowd)
-            assert sizes.max() - sizes.min() <= 1
 
 
 @pytest.mark.parametrize(("crowd", "min_group_size"), CROWDS)

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy import integrate, stats
 
 from shoal.environments import make_environment
 from shoal.errors import InvalidInputError
 from shoal.experiments import simulate
-from shoal.grouping.sizes import safe_size
 from shoal.instances import lower_bound, uniform
 from shoal.model import Problem
 from shoal.policies import make_policy
 from shoal.policies.shoal.joint.constants import JOINT
 from shoal.policies.shoal.joint.policy import JointPolicy
-from shoal.policies.shoal.joint.value_of_information import expected_improvement, price
 
 
 def _share(policy: str, means: np.ndarray, c: int, horizon: int, **options: float) -> float:
@@ -27,50 +20,6 @@ def _share(policy: str, means: np.ndarray, c: int, horizon: int, **options: floa
     run = simulate(policy, means, min_group_size=c, horizon=horizon, options=options)
     gaps = means.max(axis=-1, keepdims=True) - means
     return float(run.regret / (horizon * gaps.mean(axis=-1).sum()))
-
-
-@pytest.mark.parametrize("z", [-6.0, -1.0, 0.0, 0.5, 3.0])
-def test_expected_improvement_is_the_mean_of_a_normal_above_zero(z: float) -> None:
-    literal, _ = integrate.quad(lambda x: max(x + z, 0.0) * stats.norm.pdf(x), -12, 12)
-    assert expected_improvement(z) == pytest.approx(literal, abs=1e-7)
-
-
-@settings(deadline=None, derandomize=True)
-@given(
-    st.floats(0, 0.5),
-    st.floats(1e-4, 0.1),
-    st.floats(1e-4, 0.1),
-    st.floats(1, 1e4),
-    st.floats(1, 1e5),
-)
-def test_a_price_is_never_negative_and_falls_with_the_gap(
-    gap: float, variance: float, rival: float, halving: float, left: float
-) -> None:
-    here = price(gap, variance, rival, halving, left)
-    assert here >= 0
-    assert price(gap + 0.1, variance, rival, halving, left) <= here * (1 + 1e-9) + 1e-12
-
-
-@pytest.mark.parametrize("gap", [0.0, 0.05, 0.2, 0.5])
-@pytest.mark.parametrize("halving", [2.0, 50.0, 1000.0])
-def test_the_number_of_observations_is_nearly_the_best(gap: float, halving: float) -> None:
-    """Where the horizon is long, the price is nearly the largest worth per observation."""
-    variance, rival, left = 0.02, 0.01, 1e9
-    both = variance + rival
-
-    def worth(n: float) -> float:
-        moved = math.sqrt(both / (1 + halving / n))
-        return variance / both * left / n * moved * expected_improvement(-gap / moved)
-
-    best = max(worth(n) for n in np.geomspace(1, 1e6, 4000))
-    assert 0.85 * best < price(gap, variance, rival, halving, left) < best * (1 + 1e-6)
-
-
-@pytest.mark.parametrize(("share", "size"), [(1.0, 4), (0.7, 8), (0.05, 30)])
-def test_groups_are_large_enough_to_be_released_most_of_the_time(share: float, size: int) -> None:
-    assert safe_size(4, share, 30) == size
-    if share > 0.5:
-        assert stats.binom.sf(3, size, share) > 0.9
 
 
 def test_it_beats_ucb_that_sees_everyone(rng: np.random.Generator) -> None:

@@ -1,0 +1,82 @@
+"""States of version 0.1, which kept every array under a key of its own, are still restored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shoal.model import Problem
+from shoal.policies import Policy, make_policy
+from shoal.policies.contract import Arena
+
+State = dict[str, Any]
+
+BELIEF = {
+    "means": "means", "mean_variances": "doubts", "factors": "factors", "hidden": "hidden",
+    "squares": "surprises",
+}  # fmt: skip
+SHARD = {
+    "allowed": "allowed", "panel_ranks": "turns", "panel_share": "panel", "report_rate": "share",
+    "attempts_left": "attempts", "next_refresh": "next_refresh",
+}  # fmt: skip
+PRICES = {
+    "favourites": "_favourites", "losses": "_losses", "gaps": "_gaps",
+    "rival_variances": "_rivals", "prices": "_prices", "regrets": "_doubts",
+}  # fmt: skip
+
+
+def _renamed(state: State, names: dict[str, str]) -> State:
+    return {old: state[new] for new, old in names.items()}
+
+
+def _posterior(state: State) -> State:
+    renamed = {"own": state["user_variances"], "_rounds": state["_rounds"]}
+    return renamed | state["belief"] | {"_due": state["_next_refresh"]}
+
+
+def _joint(state: State) -> State:
+    recruits = {f"_{name}": part for name, part in state["_recruits"].items()}
+    kept = {name: state[name] for name in ("rng", "rounds", "pending", "_allowed")}
+    prices = _renamed(state["_prices"], PRICES)
+    return kept | {"posterior": _posterior(state["posterior"])} | prices | recruits
+
+
+def _population(state: State) -> State:
+    shards = [
+        _renamed(shard, SHARD)
+        | shard["decision"]
+        | {"belief": _renamed(shard["belief"], BELIEF) | shard["belief"]["evidence"]}
+        for shard in state["shards"]
+    ]
+    return state | {"shards": shards}
+
+
+def _pooled(state: State) -> State:
+    return state | {"posterior": _posterior(state["posterior"])}
+
+
+@pytest.mark.parametrize(
+    ("name", "n_users", "as_version_0_1"),
+    [("shoal", 24, _joint), ("shoal", 600, _population), ("pooled-thompson", 24, _pooled)],
+)
+def test_a_state_of_version_0_1_goes_on_as_it_would_have(
+    name: str, n_users: int, as_version_0_1: Any
+) -> None:
+    problem = Problem(n_users=n_users, n_arms=3, min_group_size=3, horizon=60, n_shards=2)
+
+    def new(seed: int) -> Policy:
+        return make_policy(name, problem, rng=np.random.default_rng(seed))
+
+    policy, other, arena = new(0), new(1), Arena(problem, participation=0.8)
+    for _ in range(20):
+        policy.tell(arena.play(policy.ask()))
+    other.restore(as_version_0_1(policy.state()))
+    for _ in range(20):
+        plan = policy.ask()
+        np.testing.assert_array_equal(plan.arms, other.ask().arms)
+        np.testing.assert_array_equal(plan.groups, other.ask().groups)
+        feedback = arena.play(plan)
+        policy.tell(feedback)
+        other.tell(feedback)
