@@ -15,7 +15,7 @@ import ray
 from tests.engines.test_local import fragile, square, until
 from tests.experiments.sweep.test_sweep import records
 
-from shoal.engines import LocalEngine, Tick, make_engine
+from shoal.engines import Engine, LocalEngine, Tick, make_engine
 from shoal.engines.base import Result, Task
 from shoal.engines.cluster import connect
 from shoal.engines.ray import RayEngine
@@ -29,7 +29,7 @@ def engine(ray_cluster: str) -> Iterator[RayEngine]:
     ray.shutdown()
 
 
-class Deadly:
+class Deadly(Engine):
     """An engine whose workers are killed in the middle of each task, the first time."""
 
     def __init__(self, engine: RayEngine, folder: Path) -> None:
@@ -161,7 +161,7 @@ def test_an_unreachable_cluster_is_refused_with_what_to_check(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ray.shutdown()
-    monkeypatch.setattr("shoal.engines.cluster.PATIENCE", 2.0)
+    monkeypatch.setattr("shoal.engines.cluster.ANSWER_SECONDS", 2.0)
     monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)
     with socket.create_server(("127.0.0.1", 0)) as deaf:  # takes connections, and is no cluster
         address = f"127.0.0.1:{deaf.getsockname()[1]}"

@@ -2,18 +2,18 @@
 
 The state lies in the object store of the actor's node, outside the actor's process. Where the
 actor dies, a new one takes the state and does the interrupted step again; where the whole node
-dies, and the state with it, the job starts over. Either way it gives the same result.
+dies, and the state with it, the job starts over. Either way the result is the same.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from shoal.engines.base import Losses, Tick
+from shoal.engines.base import Losses, Results, Tick
 from shoal.engines.cluster import check_version
 from shoal.engines.steps import Job, Steps
 from shoal.model import State
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from ray import ObjectRef
 
 
-class Host:
-    """An actor: it has one job at a time."""
+class JobActor:
+    """An actor with one job at a time."""
 
-    def __init__(self, work: Steps[Any, Any], expected: str) -> None:
-        check_version(expected)
+    def __init__(self, work: Steps[Any, Any], expected_version: str) -> None:
+        check_version(expected_version)
         self._start = work.start
 
     def begin(self, task: Any, state: State | None) -> tuple[int, Any]:
-        """Start a job, or take it up at ``state``, and do one step."""
+        """Start a job, or resume it at ``state``, and do one step."""
         self._job: Job[Any] = self._start(task)
         if state is not None:
             self._job.restore(state)
@@ -43,8 +43,8 @@ class Host:
 
 
 @dataclass(eq=False)
-class Place:
-    """Where one job is: its actor, its last state and the work behind that."""
+class RunningJob:
+    """A job's actor, its last state and the work done until then."""
 
     actor: Any
     index: int
@@ -54,62 +54,61 @@ class Place:
 
 def run_in_actors(
     work: Steps[Any, Any], tasks: Sequence[Any], *, n_actors: int, tick: Tick, losses: Losses[Any]
-) -> Iterator[tuple[int, Any]]:
+) -> Results[Any]:
     """Yield (index, result) as the jobs finish, ``n_actors`` at a time."""
     import ray
 
-    make: Any = ray.remote(num_cpus=1, max_restarts=0)(Host)
+    make: Any = ray.remote(num_cpus=1, max_restarts=0)(JobActor)
     waiting = deque(range(len(tasks)))
-    running: dict[ObjectRef[Any], tuple[Place, ObjectRef[Any]]] = {}
+    running: dict[ObjectRef[Any], tuple[RunningJob, ObjectRef[Any]]] = {}
 
-    def go_on(place: Place, *, begin: bool) -> None:
-        actor = place.actor
-        method = actor.begin if begin else actor.step
-        given = (tasks[place.index], place.state) if begin else ()
-        amount, state = method.options(num_returns=2).remote(*given)
-        running[amount] = place, state
+    def submit(job: RunningJob, *, begin: bool) -> None:
+        method = job.actor.begin if begin else job.actor.step
+        arguments = (tasks[job.index], job.state) if begin else ()
+        amount, state = method.options(num_returns=2).remote(*arguments)
+        running[amount] = job, state
 
-    def take_next(actor: Any) -> None:
+    def start_next(actor: Any) -> None:
         if waiting:
-            go_on(Place(actor, waiting.popleft()), begin=True)
+            submit(RunningJob(actor, waiting.popleft()), begin=True)
         else:
             ray.kill(actor)
 
     try:
         for _ in range(min(n_actors, len(tasks))):
-            take_next(make.remote(work, version("shoal")))
+            start_next(make.remote(work, version("shoal")))
         while running:
             (ready,), _ = ray.wait(list(running))
-            place, state = running.pop(ready)
+            job, state = running.pop(ready)
             try:
                 amount = ray.get(ready)
                 result = None if amount else ray.get(state)
             except ray.exceptions.RayError as error:
                 if _is_lost(error):  # the node has died, and the state with it
-                    tick(-place.done)
-                    place.state, place.done = None, 0
+                    tick(-job.done)
+                    job.state, job.done = None, 0
                 elif isinstance(error, ray.exceptions.RayTaskError):
                     raise
-                ray.kill(place.actor)
-                place.actor = make.remote(work, version("shoal"))
-                given_up = losses.count(place.index, type(error).__name__)
-                if given_up:
-                    yield place.index, given_up[0]
-                    take_next(place.actor)
+                ray.kill(job.actor)
+                job.actor = make.remote(work, version("shoal"))
+                replacement = losses.count(job.index, type(error).__name__)
+                if replacement:
+                    yield job.index, replacement[0]
+                    start_next(job.actor)
                 else:
-                    go_on(place, begin=True)
+                    submit(job, begin=True)
                 continue
             if amount:
-                losses.forget(place.index)
-                place.state, place.done = state, place.done + amount
+                losses.reset(job.index)
+                job.state, job.done = state, job.done + amount
                 tick(amount)
-                go_on(place, begin=False)
+                submit(job, begin=False)
             else:
-                yield place.index, result
-                take_next(place.actor)
+                yield job.index, result
+                start_next(job.actor)
     finally:
-        for place, _ in running.values():
-            ray.kill(place.actor)
+        for job, _ in running.values():
+            ray.kill(job.actor)
 
 
 def _is_lost(error: Exception) -> bool:

@@ -1,90 +1,105 @@
-"""The interface of an engine: run independent tasks, give the results back as they finish."""
+"""The interface of an engine: run independent tasks, return the results as they finish."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from time import monotonic
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from shoal.errors import LostTaskError
 
 Tick = Callable[[int], None]
-"""Called with the amount of work just done; below 0 where a worker died and it is lost again."""
+"""Called with the amount of work just done; negative where a worker died and its work is lost."""
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+Work: TypeAlias = Callable[[Task, Tick], Result]
+Results: TypeAlias = Generator[tuple[int, Result], None, None]
 
-MOST_DEATHS = 3
+MAX_DEATHS = 3
 """A task that has killed this many workers is given up."""
 
 SECONDS_BETWEEN_TICKS = 0.2
-"""More often nobody looks, and a worker's word costs the others time."""
+"""Nobody looks more often, and each message from a worker costs time."""
 
 
-class Engine(Protocol):
+class Engine:
     """Runs ``work(task, tick)`` for every task.
 
-    What a task gives may depend on the task alone, never on the engine, the number of workers
-    or the order: that is what makes results the same bytes everywhere.
+    A result may depend on the task alone, never on the engine, the number of workers or the
+    order: that is what makes results the same bytes everywhere.
     """
 
     def capacity(self) -> int:
         """Return how many tasks run at a time."""
-        ...
+        raise NotImplementedError
 
     def run(
         self,
-        work: Callable[[Task, Tick], Result],
+        work: Work[Task, Result],
         tasks: Sequence[Task],
         *,
         tick: Tick | None = None,
         lost: Callable[[int, LostTaskError], Result] | None = None,
-    ) -> Generator[tuple[int, Result], None, None]:
+    ) -> Results[Result]:
         """Yield (index of the task, result) as the tasks finish; closed early, stop all work.
 
-        What ``work`` raises is raised here. A worker that dies costs only the task that it was
-        at, which is done again. A task that kills its workers time after time is given up:
-        ``lost`` says what stands for its result; without it, the error is raised.
+        What ``work`` raises is raised here. A worker that dies costs only its unfinished task,
+        which is done again. A task that kills its workers time after time is given up: ``lost``
+        returns what replaces its result; without it, the error is raised.
         """
-        ...
+        if tasks:
+            yield from self._run(work, tasks, tick, Losses(tasks, lost))
+
+    def _run(
+        self,
+        work: Work[Task, Result],
+        tasks: Sequence[Task],
+        tick: Tick | None,
+        losses: Losses[Result],
+    ) -> Results[Result]:
+        raise NotImplementedError
 
 
 class Losses(Generic[Result]):
     """Count the workers that each task has killed, and give up where there are too many."""
 
     def __init__(
-        self,
-        tasks: Sequence[object],
-        lost: Callable[[int, LostTaskError], Result] | None,
+        self, tasks: Sequence[object], lost: Callable[[int, LostTaskError], Result] | None
     ) -> None:
         self._tasks = tasks
         self._lost = lost
         self._deaths = Counter[int]()
 
+    @property
+    def expected(self) -> bool:
+        """Whether the caller goes on after a lost task."""
+        return self._lost is not None
+
     def count(self, index: int, reason: str) -> list[Result]:
-        """Return what stands for a lost task's result; nothing while it is worth another try."""
+        """Return the replacement of a lost task's result; nothing if it is to be tried again."""
         self._deaths[index] += 1
-        if self._deaths[index] < MOST_DEATHS:
+        if self._deaths[index] < MAX_DEATHS:
             return []
         error = LostTaskError(
-            f"task {index} killed its worker {MOST_DEATHS} times ({reason}) and was given up: "
+            f"task {index} killed its worker {MAX_DEATHS} times ({reason}) and was given up: "
             f"{self._tasks[index]}."
         )
         if self._lost is None:
             raise error
         return [self._lost(index, error)]
 
-    def forget(self, index: int) -> None:
-        """Count no longer what a task has killed: it got on since."""
+    def reset(self, index: int) -> None:
+        """Start to count again: the task has made progress."""
         del self._deaths[index]
 
 
-class Ticks:
+class TickBuffer:
     """Gather a task's ticks in its worker, and pass them on only now and then."""
 
-    def __init__(self, tell: Tick) -> None:
-        self._tell = tell
+    def __init__(self, send: Tick) -> None:
+        self._send = send
         self._last = monotonic()
         self._waiting = 0
         self.total = 0
@@ -99,5 +114,5 @@ class Ticks:
     def flush(self) -> None:
         """Pass on what was held back."""
         if self._waiting:
-            self._tell(self._waiting)
+            self._send(self._waiting)
         self._waiting, self._last = 0, monotonic()

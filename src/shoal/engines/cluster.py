@@ -24,16 +24,16 @@ from typing import Any
 
 from shoal.errors import InvalidInputError, ShoalError
 
-PATIENCE = 10.0
-"""Seconds that a cluster has to answer, once Ray is loaded."""
+ANSWER_SECONDS = 10.0
+"""Time for a cluster to answer, once Ray is loaded."""
 
-KNOCK = 4.0
-"""Seconds that its address has to take a connection."""
+CONNECT_SECONDS = 4.0
+"""Time for its address to accept a connection."""
 
-REFUSED = "InvalidAuthToken"
+TOKEN_REFUSED = "InvalidAuthToken"
 
-QUIET = {
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # what Ray will do anyway, without its warning
+ENVIRONMENT = {
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # Ray's default, without its warning
     "RAY_USAGE_STATS_ENABLED": "0",
 }
 
@@ -55,7 +55,7 @@ def connect(*, address: str | None = None, n_workers: int | None = None) -> None
     mode = os.environ.setdefault("RAY_AUTH_MODE", "token")
     if mode != "token":
         raise InvalidInputError(f"RAY_AUTH_MODE must be token, or not set; got {mode!r}.")
-    for name, value in QUIET.items():
+    for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     if address is None and not _has_token():
         os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
@@ -72,21 +72,14 @@ def connect(*, address: str | None = None, n_workers: int | None = None) -> None
     core: Any = import_module("ray._raylet")
     core.Config.initialize("")
     core.AuthenticationTokenLoader.instance().reset_cache()
-    # A death is for the engine to tell, and standard output may have to be JSON; what Ray has to
-    # say of its nodes is in its own log files.
+    # The engine reports deaths, and standard output may have to be JSON; what Ray reports of its
+    # nodes is in its own log files.
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     driver: Any = import_module("ray._private.worker")
-    driver.print_to_stdstream = lambda *what, **how: None
-    if address is None:
-        ray.init(
-            address="local",
-            num_cpus=n_workers,
-            include_dashboard=False,
-            log_to_driver=False,
-            configure_logging=False,
-        )
-        return
-    ray.init(address=address, log_to_driver=False, configure_logging=False)
+    driver.print_to_stdstream = lambda *arguments, **options: None
+    local: dict[str, Any] = {"num_cpus": n_workers, "include_dashboard": False}
+    options = local if address is None else {}
+    ray.init(address=address or "local", log_to_driver=False, configure_logging=False, **options)
 
 
 def check_address(address: str) -> str:
@@ -115,35 +108,35 @@ def check_version(expected: str) -> None:
 def _has_token() -> bool:
     if os.environ.get("RAY_AUTH_TOKEN"):
         return True
-    named = os.environ.get("RAY_AUTH_TOKEN_PATH")
-    return Path(named or Path.home() / ".ray" / "auth_token").is_file()
+    path = os.environ.get("RAY_AUTH_TOKEN_PATH")
+    return Path(path or Path.home() / ".ray" / "auth_token").is_file()
 
 
 def _check_reachable(address: str) -> None:
-    """Find out whether the cluster answers, before Ray is loaded, which takes its time."""
+    """Refuse a cluster that does not answer, before Ray is loaded, which takes long."""
     if not _has_token():
         raise ShoalError(
             f"the token of the Ray cluster at {address} must be in RAY_AUTH_TOKEN, in the file "
             "that RAY_AUTH_TOKEN_PATH names, or in ~/.ray/auth_token; got none. On the cluster, "
             "`ray get-auth-token` prints it."
         )
-    problem = _knock(address) or _join(address)
+    problem = _connection_problem(address) or _join_problem(address)
     if problem:
         raise ShoalError(
-            f"the Ray cluster at {address} must answer within {PATIENCE:.0f} s; got {problem}. "
-            "Check the address (`ray status` on the cluster), that this machine is one of its "
-            "nodes (`ray start --address=...`), the token (`ray get-auth-token`), the firewall, "
-            "and that Ray and Python have the same versions on all nodes."
+            f"the Ray cluster at {address} must answer within {ANSWER_SECONDS:.0f} s; got "
+            f"{problem}. Check the address (`ray status` on the cluster), that this machine is "
+            "one of its nodes (`ray start --address=...`), the token (`ray get-auth-token`), the "
+            "firewall, and that Ray and Python have the same versions on all nodes."
         )
 
 
-def _knock(address: str) -> str:
-    """Return why nobody takes a connection at this address, or nothing."""
+def _connection_problem(address: str) -> str:
+    """Return why nobody accepts a connection at this address, empty if somebody does."""
     host, _, port = address.rpartition(":")
     if not host:  # "auto"
         return ""
     try:
-        socket.create_connection((host.strip("[]"), int(port)), KNOCK).close()
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
     except TimeoutError:
         return "no answer"
     except (OSError, OverflowError) as error:
@@ -151,33 +144,33 @@ def _knock(address: str) -> str:
     return ""
 
 
-def _join(address: str) -> str:
-    """Join from a process that can be ended: Ray itself tries for minutes, deaf to Ctrl-C."""
-    said = ""
+def _join_problem(address: str) -> str:
+    """Join from a process that can be killed: Ray tries for minutes and ignores Ctrl-C."""
+    output = ""
     with subprocess.Popen(
         [sys.executable, "-c", _JOIN, address],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
     ) as child:
-        enough = Timer(PATIENCE, child.kill)
+        timeout = Timer(ANSWER_SECONDS, child.kill)
         for line in child.stderr or ():
             if line == "joining\n":
-                enough.start()
+                timeout.start()
                 continue
-            said += line
-            if REFUSED in line:
+            output += line
+            if TOKEN_REFUSED in line:
                 child.kill()
-        enough.cancel()
-    return _reason(said) if child.returncode else ""
+        timeout.cancel()
+    return _reason(output) if child.returncode else ""
 
 
-def _reason(said: str) -> str:
-    """Put in a few words what Ray says in many lines."""
-    if REFUSED in said:
+def _reason(output: str) -> str:
+    """Summarise the many lines that Ray prints."""
+    if TOKEN_REFUSED in output:
         return "a refusal of the token"
-    if "Version mismatch" in said:
+    if "Version mismatch" in output:
         return "a version mismatch"
-    if "Failed to connect to GCS" in said or not said.strip():
+    if "Failed to connect to GCS" in output or not output.strip():
         return "no answer"
-    return re.sub(r"^\[.*?\] \S+: ", "", said.strip().splitlines()[-1]).rstrip(".")
+    return re.sub(r"^\[.*?\] \S+: ", "", output.strip().splitlines()[-1]).rstrip(".")

@@ -11,22 +11,32 @@ import os
 import signal
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from threading import Thread
 from typing import Any
 
-from shoal.engines.base import MOST_DEATHS, Losses, Result, Task, Tick, Ticks
-from shoal.errors import LostTaskError, ShoalError
+from shoal.engines.base import (
+    MAX_DEATHS,
+    Engine,
+    Losses,
+    Result,
+    Results,
+    Task,
+    Tick,
+    TickBuffer,
+    Work,
+)
+from shoal.errors import ShoalError
 from shoal.model.numbers import whole_number
 
 
-class LocalEngine:
+class LocalEngine(Engine):
     """Run tasks in ``n_workers`` processes; by default as many as there are cores.
 
-    One worker, or one task, needs no second process, unless it must be outlived: with ``lost``
-    given, every task runs in a worker.
+    One worker, or one task, needs no second process, unless its death must be survived: with
+    ``lost``, every task runs in a worker.
     """
 
     def __init__(self, *, n_workers: int | None = None) -> None:
@@ -37,45 +47,43 @@ class LocalEngine:
         """Return how many tasks run at a time."""
         return self.n_workers
 
-    def run(
+    def _run(
         self,
-        work: Callable[[Task, Tick], Result],
+        work: Work[Task, Result],
         tasks: Sequence[Task],
-        *,
-        tick: Tick | None = None,
-        lost: Callable[[int, LostTaskError], Result] | None = None,
-    ) -> Generator[tuple[int, Result], None, None]:
-        """Yield (index, result) as the tasks finish."""
+        tick: Tick | None,
+        losses: Losses[Result],
+    ) -> Results[Result]:
         tick = tick or (lambda done: None)
         n_workers = min(self.n_workers, len(tasks))
-        if n_workers > 1 or (n_workers == 1 and lost):
-            yield from _run(work, tasks, n_workers, tick, Losses(tasks, lost))
+        if n_workers > 1 or losses.expected:
+            yield from _run_in_workers(work, tasks, n_workers, tick, losses)
             return
         for index, task in enumerate(tasks):
             yield index, work(task, tick)
 
 
 class _Worker:
-    """A process, the end of its pipe that is ours, and what it is at."""
+    """A process, the engine's end of its pipe, and the task that it works on."""
 
-    def __init__(self, work: Callable[[Task, Tick], Result]) -> None:
+    def __init__(self, work: Work[Task, Result]) -> None:
         context = multiprocessing.get_context("spawn")
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, work), daemon=True)
-        # The child inherits the mask: Ctrl-C is for the engine alone, which then ends its workers.
+        self.pipe, child_end = context.Pipe()
+        self.process = context.Process(target=_serve, args=(child_end, work), daemon=True)
+        # The child inherits the mask: only the engine reacts to Ctrl-C, and then ends its workers.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self.process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        theirs.close()
+        child_end.close()
         self.started = False
         self.index: int | None = None
         self.ticked = 0
 
-    def give(self, index: int, task: object) -> None:
+    def send(self, index: int, task: object) -> None:
         self.index, self.ticked = index, 0
-        with suppress(OSError):  # it has just died: the pipe's end says so
+        with suppress(OSError):  # it has just died, which the end of its pipe will show
             self.pipe.send(task)
 
     def end(self) -> None:
@@ -85,24 +93,24 @@ class _Worker:
         self.process.join()
 
 
-def _run(
-    work: Callable[[Task, Tick], Result],
+def _run_in_workers(
+    work: Work[Task, Result],
     tasks: Sequence[Task],
     n_workers: int,
     tick: Tick,
     losses: Losses[Result],
-) -> Generator[tuple[int, Result], None, None]:
+) -> Results[Result]:
     waiting = deque(range(len(tasks)))
     workers: list[_Worker] = []
-    stillborn = 0
+    n_failed_starts = 0
     try:
         while waiting or any(worker.index is not None for worker in workers):
-            busy = sum(worker.index is not None for worker in workers)
-            while len(workers) < min(n_workers, busy + len(waiting)):
+            n_busy = sum(worker.index is not None for worker in workers)
+            while len(workers) < min(n_workers, n_busy + len(waiting)):
                 workers.append(_Worker(work))
-            heard = wait([worker.pipe for worker in workers])
-            for worker in [worker for worker in workers if worker.pipe in heard]:
-                kind, value = _hear(worker)
+            ready = wait([worker.pipe for worker in workers])
+            for worker in [worker for worker in workers if worker.pipe in ready]:
+                kind, value = _receive(worker)
                 if kind == "tick":
                     worker.ticked += value
                     tick(value)
@@ -111,19 +119,19 @@ def _run(
                 if kind == "dead":
                     worker.end()
                     workers.remove(worker)
-                    stillborn = 0 if worker.started else stillborn + 1
-                    _check_start(worker, stillborn)
+                    n_failed_starts = 0 if worker.started else n_failed_starts + 1
+                    _check_start(worker, n_failed_starts)
                     if index is not None:
                         tick(-worker.ticked)
-                        given_up = losses.count(index, value)
-                        if not given_up:
+                        replacement = losses.count(index, value)
+                        if not replacement:
                             waiting.appendleft(index)
-                        yield from ((index, result) for result in given_up)
+                        yield from ((index, result) for result in replacement)
                     continue
                 worker.started = True
                 if waiting:
                     following = waiting.popleft()
-                    worker.give(following, tasks[following])
+                    worker.send(following, tasks[following])
                 if kind == "error":
                     raise value
                 if index is not None:
@@ -133,12 +141,12 @@ def _run(
             try:
                 workers[-1].end()
                 workers.pop()
-            except KeyboardInterrupt:  # a second one, while the first is obeyed
+            except KeyboardInterrupt:  # a second one, while the first is handled
                 continue
 
 
-def _hear(worker: _Worker) -> tuple[str, Any]:
-    """Return what a worker says, or that it is dead, which the end of its pipe tells."""
+def _receive(worker: _Worker) -> tuple[str, Any]:
+    """Return a worker's message; "dead" where its pipe has ended."""
     try:
         kind, value = worker.pipe.recv()
     except (EOFError, OSError):
@@ -148,25 +156,25 @@ def _hear(worker: _Worker) -> tuple[str, Any]:
     return kind, value
 
 
-def _check_start(worker: _Worker, stillborn: int) -> None:
+def _check_start(worker: _Worker, n_failed_starts: int) -> None:
     """Refuse to start workers over and over that can't start."""
     if not worker.started and (worker.process.exitcode or 0) >= 0:
         raise ShoalError(
             "a worker process could not start; a script that starts workers must do so under "
             "`if __name__ == '__main__':`, or run with one worker."
         )
-    if stillborn >= MOST_DEATHS:
-        raise ShoalError(f"{stillborn} worker processes were killed before they could start.")
+    if n_failed_starts >= MAX_DEATHS:
+        raise ShoalError(f"{n_failed_starts} worker processes were killed before they could start.")
 
 
-def _serve(pipe: Connection, work: Callable[[Task, Tick], Result]) -> None:
+def _serve(pipe: Connection, work: Work[Task, Result]) -> None:
     """Work on one task after another, until the pipe ends."""
-    Thread(target=_follow_parent, daemon=True).start()
+    Thread(target=_exit_with_parent, daemon=True).start()
     with suppress(EOFError, OSError):
         pipe.send(("ready", None))
         while True:
             task = pipe.recv()
-            ticks = Ticks(lambda done: pipe.send(("tick", done)))
+            ticks = TickBuffer(lambda done: pipe.send(("tick", done)))
             try:
                 answer: tuple[str, Any] = "done", work(task, ticks)
             except Exception as error:
@@ -182,12 +190,12 @@ def _send(pipe: Connection, answer: tuple[str, Any]) -> None:
         pipe.send(answer)
     except OSError:
         raise
-    except Exception as error:  # pickle raises whatever it likes
+    except Exception as error:  # pickle may raise anything
         pipe.send(("error", ShoalError(f"a worker's result must be sendable; got: {error}.")))
 
 
-def _follow_parent() -> None:
-    """Die when the parent is killed: nobody waits for the results any more."""
+def _exit_with_parent() -> None:
+    """Exit when the parent is killed: nobody waits for the results any more."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])

@@ -7,29 +7,39 @@ same rule as on one machine.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from shoal.engines.actors import run_in_actors
-from shoal.engines.base import SECONDS_BETWEEN_TICKS, Losses, Result, Task, Tick, Ticks
+from shoal.engines.base import (
+    SECONDS_BETWEEN_TICKS,
+    Engine,
+    Losses,
+    Result,
+    Results,
+    Task,
+    Tick,
+    TickBuffer,
+    Work,
+)
 from shoal.engines.cluster import check_address, check_version, connect
 from shoal.engines.steps import Steps
-from shoal.errors import LostTaskError, ShoalError
+from shoal.errors import ShoalError
 from shoal.model.numbers import whole_number
 
 if TYPE_CHECKING:
     from ray import ObjectRef
 
-Key = tuple[int, int]  # a task and which try at it this is
+Attempt = tuple[int, int]  # the index of a task, and how often it was tried before
 
 TASKS_PER_CORE = 4
 """Tasks handed to Ray ahead of time, so that no core waits for the next one."""
 
 
-class RayEngine:
+class RayEngine(Engine):
     """Run tasks on a Ray cluster.
 
     Parameters
@@ -54,61 +64,71 @@ class RayEngine:
         self.connect()
         return self.n_workers or _cores()
 
-    def run(
+    def _run(
         self,
-        work: Callable[[Task, Tick], Result],
+        work: Work[Task, Result],
         tasks: Sequence[Task],
-        *,
-        tick: Tick | None = None,
-        lost: Callable[[int, LostTaskError], Result] | None = None,
-    ) -> Generator[tuple[int, Result], None, None]:
-        """Yield (index, result) as the tasks finish."""
-        if not tasks:
-            return
+        tick: Tick | None,
+        losses: Losses[Result],
+    ) -> Results[Result]:
         self.connect()
 
         import ray
 
-        losses = Losses(tasks, lost)
-        if isinstance(work, Steps):
-            n_actors, told = self.n_workers or _cores(), tick or (lambda done: None)
-            try:
-                yield from run_in_actors(work, tasks, n_actors=n_actors, tick=told, losses=losses)
-            except ray.exceptions.RayTaskError as error:
-                raise _cause(error) from None
-            return
+        try:
+            if isinstance(work, Steps):
+                n_actors, on_tick = self.capacity(), tick or (lambda done: None)
+                yield from run_in_actors(
+                    work, tasks, n_actors=n_actors, tick=on_tick, losses=losses
+                )
+            else:
+                yield from self._run_tasks(work, tasks, tick, losses)
+        except ray.exceptions.RayTaskError as error:
+            raise _cause(error) from None
+
+    def _run_tasks(
+        self,
+        work: Work[Task, Result],
+        tasks: Sequence[Task],
+        tick: Tick | None,
+        losses: Losses[Result],
+    ) -> Results[Result]:
+        import ray
+
         remote: Any = ray.remote(num_cpus=1, max_retries=0)(_work)
-        board = _Board(tick) if tick else None
+        board = _TickBoard(tick) if tick else None
         waiting = deque((index, 0) for index in range(len(tasks)))
-        running: dict[ObjectRef[Any], Key] = {}
+        running: dict[ObjectRef[Any], Attempt] = {}
         try:
             while waiting or running:
-                room = self.n_workers or TASKS_PER_CORE * _cores()
-                while waiting and len(running) < room:
-                    key = waiting.popleft()
+                most_running = self.n_workers or TASKS_PER_CORE * _cores()
+                while waiting and len(running) < most_running:
+                    attempt = waiting.popleft()
                     actor = board.actor if board else None
-                    ref = remote.remote(work, tasks[key[0]], version("shoal"), actor, key)
-                    running[ref] = key
+                    task = tasks[attempt[0]]
+                    ref = remote.remote(work, task, version("shoal"), actor, attempt)
+                    running[ref] = attempt
                 ready, _ = ray.wait(list(running), timeout=SECONDS_BETWEEN_TICKS)
                 if board:
                     board.read()
                 for ref in ready:
-                    key = running.pop(ref)
+                    attempt = running.pop(ref)
+                    index, number = attempt
                     try:
                         result, ticked = ray.get(ref)
-                    except ray.exceptions.RayTaskError as error:
-                        raise _cause(error) from None
+                    except ray.exceptions.RayTaskError:
+                        raise
                     except ray.exceptions.RayError as error:
                         if board:
-                            board.finish(key, 0)
-                        given_up = losses.count(key[0], type(error).__name__)
-                        if not given_up:
-                            waiting.appendleft((key[0], key[1] + 1))
-                        yield from ((key[0], result) for result in given_up)
+                            board.finish(attempt, 0)
+                        replacement = losses.count(index, type(error).__name__)
+                        if not replacement:
+                            waiting.appendleft((index, number + 1))
+                        yield from ((index, result) for result in replacement)
                         continue
                     if board:
-                        board.finish(key, ticked)
-                    yield key[0], result
+                        board.finish(attempt, ticked)
+                    yield index, result
         finally:
             for ref in running:
                 ray.cancel(ref, force=True)
@@ -131,30 +151,30 @@ def _cause(error: Any) -> Exception:
 
 
 def _work(
-    work: Callable[[Task, Tick], Result], task: Task, expected: str, board: Any, key: Key
+    work: Work[Task, Result], task: Task, expected_version: str, actor: Any, attempt: Attempt
 ) -> tuple[Result, int]:
     """Do a task on a node of the cluster; return its result and its ticks."""
-    check_version(expected)
-    ticks = Ticks(lambda done: None if board is None else board.add.remote(key, done))
+    check_version(expected_version)
+    ticks = TickBuffer(lambda done: None if actor is None else actor.add.remote(attempt, done))
     return work(task, ticks), ticks.total
 
 
-class _Notes:
-    """What workers have told and nobody has read; lives in an actor."""
+class _TickActor:
+    """An actor with the ticks that workers have sent and the engine has not read."""
 
     def __init__(self) -> None:
-        self._notes = defaultdict[Key, int](int)
+        self._ticks = defaultdict[Attempt, int](int)
 
-    def add(self, key: Key, done: int) -> None:
-        self._notes[key] += done
+    def add(self, attempt: Attempt, done: int) -> None:
+        self._ticks[attempt] += done
 
-    def take(self) -> dict[Key, int]:
-        notes, self._notes = dict(self._notes), defaultdict(int)
-        return notes
+    def take(self) -> dict[Attempt, int]:
+        ticks, self._ticks = dict(self._ticks), defaultdict(int)
+        return ticks
 
 
-class _Board:
-    """Where workers tell how far they are, and the engine reads it."""
+class _TickBoard:
+    """Read ticks from the actor, and keep count of them by attempt."""
 
     def __init__(self, tick: Tick) -> None:
         import ray
@@ -162,31 +182,31 @@ class _Board:
 
         here = ray.get_runtime_context().get_node_id()
         self.actor: Any = (
-            ray.remote(num_cpus=0, max_restarts=-1)(_Notes)
+            ray.remote(num_cpus=0, max_restarts=-1)(_TickActor)
             .options(scheduling_strategy=NodeAffinitySchedulingStrategy(here, soft=False))
             .remote()
         )
         self._tick = tick
-        self._told = defaultdict[Key, int](int)
-        self._finished = set[Key]()
+        self._ticked = defaultdict[Attempt, int](int)
+        self._finished = set[Attempt]()
         self._last = monotonic()
 
     def read(self) -> None:
-        """Pass on what is new. Progress only decorates: where it can't be had, work goes on."""
+        """Pass on what is new. Where progress can't be read, the work continues without."""
         import ray
 
         if monotonic() - self._last < SECONDS_BETWEEN_TICKS:
             return
         self._last = monotonic()
         with suppress(ray.exceptions.RayError):
-            for key, done in ray.get(self.actor.take.remote(), timeout=5.0).items():
-                if key not in self._finished:
-                    self._told[key] += done
+            for attempt, done in ray.get(self.actor.take.remote(), timeout=5.0).items():
+                if attempt not in self._finished:
+                    self._ticked[attempt] += done
                     self._tick(done)
 
-    def finish(self, key: Key, ticked: int) -> None:
-        """Make up for what a task did and did not tell; what a lost one told is taken back."""
-        self._finished.add(key)
-        missing = ticked - self._told.pop(key, 0)
+    def finish(self, attempt: Attempt, ticked: int) -> None:
+        """Tick what an attempt has done and not sent; what a lost one sent is taken back."""
+        self._finished.add(attempt)
+        missing = ticked - self._ticked.pop(attempt, 0)
         if missing:
             self._tick(missing)

@@ -1,4 +1,4 @@
-"""Work in steps, which can be taken up where it was.
+"""Work in steps, which can be resumed after any of them.
 
 Any engine runs it from the beginning to the end. The distributed one keeps its state between the
 steps, so that a worker that dies costs one step and not the whole task.
@@ -12,11 +12,11 @@ from typing import Generic, Protocol, TypeVar
 from shoal.engines.base import Task, Tick
 from shoal.model import State
 
-Outcome = TypeVar("Outcome", covariant=True)
+JobResult = TypeVar("JobResult", covariant=True)
 
 
-class Job(Protocol[Outcome]):
-    """A task under way. What it gives must not depend on where it was interrupted."""
+class Job(Protocol[JobResult]):
+    """A started task, whose result must not depend on where it was interrupted."""
 
     def step(self) -> int:
         """Do the next part and return its amount, or 0 where nothing is left."""
@@ -27,21 +27,21 @@ class Job(Protocol[Outcome]):
         ...
 
     def restore(self, state: State) -> None:
-        """Go on from ``state``."""
+        """Continue from ``state``."""
         ...
 
-    def result(self) -> Outcome:
-        """Return what the finished job gives."""
+    def result(self) -> JobResult:
+        """Return the result of the finished job."""
         ...
 
 
-class Steps(Generic[Task, Outcome]):
+class Steps(Generic[Task, JobResult]):
     """Work for an engine: ``start(task)`` makes the job that is then done step by step."""
 
-    def __init__(self, start: Callable[[Task], Job[Outcome]]) -> None:
+    def __init__(self, start: Callable[[Task], Job[JobResult]]) -> None:
         self.start = start
 
-    def __call__(self, task: Task, tick: Tick) -> Outcome:
+    def __call__(self, task: Task, tick: Tick) -> JobResult:
         """Do a task from beginning to end."""
         job = self.start(task)
         while done := job.step():

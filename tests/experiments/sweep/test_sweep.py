@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from shoal.engines import LocalEngine, Tick
+from shoal.engines import Engine, LocalEngine, Tick
 from shoal.errors import InvalidInputError, LostTaskError, ShoalError
 from shoal.experiments import compare
 from shoal.experiments.sweep import Configuration, SweepSummary, read_sweep, status, sweep
@@ -28,7 +28,7 @@ SMALL = Configuration(
 )
 
 
-class Here:
+class Here(Engine):
     """An engine of this process, which gives up the tasks that ``lose`` picks."""
 
     def __init__(self, lose: Callable[[Any], bool] = lambda task: False) -> None:
