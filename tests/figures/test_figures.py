@@ -10,7 +10,7 @@ import polars as pl
 from shoal.engines import LocalEngine
 from shoal.experiments import compare, price
 from shoal.figures import estimates_figure, price_figure, regret_figures, save, scaling_figure
-from shoal.figures.regret import LABEL_GAP, label_places
+from shoal.figures.style import LABEL_GAP, label_places
 
 
 def _curves() -> pl.DataFrame:

@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.figures.style import styled
+
 SIDE = 250
 BEST, OTHERS = "the user's best arm", "other arms"
 
@@ -35,8 +37,8 @@ def estimates_figure(
         .encode(x="true:Q", y="believed:Q")
     )
     panels = []
-    for name, found in estimates.items():
-        cells = pl.DataFrame({"true": means.ravel(), "believed": found.ravel(), "kind": kind})
+    for name, estimate in estimates.items():
+        cells = pl.DataFrame({"true": means.ravel(), "believed": estimate.ravel(), "kind": kind})
         points = (
             alt.Chart(cells.sort("kind"))
             .mark_point(filled=True, size=34, opacity=0.75)
@@ -48,11 +50,5 @@ def estimates_figure(
             )
         )
         panels.append((diagonal + points).properties(width=SIDE, height=SIDE, title=name))
-    figure: alt.HConcatChart = (
-        alt.hconcat(*panels, spacing=24)
-        .properties(title=title)
-        .configure_view(stroke=None)
-        .configure_axis(labelFontSize=12, titleFontSize=12, gridColor="#e4e4e4")
-        .configure_title(anchor="start", fontSize=14)
-    )
+    figure: alt.HConcatChart = styled(alt.hconcat(*panels, spacing=24).properties(title=title))
     return figure

@@ -9,7 +9,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from shoal.figures.regret import COLOURS, colour_and_dash, label_places
+from shoal.figures.style import COLOURS, colour_and_dash, end_labels, label_places, styled
 
 WIDTH, HEIGHT = 330, 300
 GREY = "#666666"
@@ -21,11 +21,8 @@ def price_figure(answer: Mapping[str, Any]) -> alt.HConcatChart:
     The left panel has the 95 % interval of the mean as a bar, and that of one population as a thin
     line. Grey rules are the best single arm and full knowledge.
     """
-    figure: alt.HConcatChart = (
+    figure: alt.HConcatChart = styled(
         alt.hconcat(_by_size(answer), _over_rounds(answer), spacing=40)
-        .configure_view(stroke=None)
-        .configure_axis(labelFontSize=12, titleFontSize=12, gridColor="#e4e4e4")
-        .configure_title(anchor="start", fontSize=14)
     )
     return figure
 
@@ -83,11 +80,8 @@ def _over_rounds(answer: Mapping[str, Any]) -> alt.LayerChart:
     )
     lowest, highest = curves["reward"].to_numpy().min(), curves["reward"].to_numpy().max()
     height = max(answer["full_knowledge"], highest) - lowest
-    labels = (
-        alt.Chart(label_places(curves, "size", "round", value="reward", height=height))
-        .mark_text(align="left", dx=6, fontSize=12)
-        .encode(x="round:Q", y="place:Q", text="size:N", color=colour)
-    )
+    places = label_places(curves, "size", "round", value="reward", height=height)
+    labels = end_labels(places, "size", "round", colour)
     panel: alt.LayerChart = alt.LayerChart(layer=[_rules(answer), lines, labels]).properties(
         width=WIDTH, height=HEIGHT, title="when it starts to pay"
     )

@@ -9,9 +9,9 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-COLOURS = ["#1b6ca8", "#d1495b", "#2e8b57", "#8a5a9e", "#c77d0a", "#4a4a4a", "#159a9c", "#7a4419"]
-DASHES = [[1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [5, 2], [12, 3], [3, 1], [1, 3]]
-WIDTH, HEIGHT, LABEL_GAP = 560, 340, 0.05
+from shoal.figures.style import colour_and_dash, end_labels, label_places, styled
+
+WIDTH, HEIGHT = 560, 340
 
 
 def regret_figures(curves: pl.DataFrame) -> dict[str, alt.LayerChart]:
@@ -33,50 +33,7 @@ def regret_figure(curves: pl.DataFrame, *, title: str) -> alt.LayerChart:
         x=rounds, y=alt.Y("low:Q", title=""), y2="high:Q", detail="policy:N"
     )
     lines = base.mark_line(strokeWidth=2).encode(x=rounds, y=regret, color=colour, strokeDash=dash)
-    labels = (
-        alt.Chart(label_places(curves, "policy", "round"))
-        .mark_text(align="left", dx=6, fontSize=12)
-        .encode(x="round:Q", y="place:Q", text="policy:N", color=colour)
-    )
-    figure: alt.LayerChart = (
-        alt.layer(bands, lines, labels)
-        .properties(width=WIDTH, height=HEIGHT, title=title)
-        .configure_view(stroke=None)
-        .configure_axis(labelFontSize=12, titleFontSize=12, gridColor="#e4e4e4")
-        .configure_title(anchor="start", fontSize=14)
-    )
+    labels = end_labels(label_places(curves, "policy", "round"), "policy", "round", colour)
+    layers = alt.layer(bands, lines, labels)
+    figure: alt.LayerChart = styled(layers.properties(width=WIDTH, height=HEIGHT, title=title))
     return figure
-
-
-def colour_and_dash(column: str, names: list[str]) -> tuple[alt.Color, alt.StrokeDash]:
-    """Give each line a colour and a dash of its own."""
-    dash = alt.StrokeDash(f"{column}:N", legend=None, sort=names).scale(
-        domain=names, range=[DASHES[i % len(DASHES)] for i in range(len(names))]
-    )
-    colour = alt.Color(f"{column}:N", legend=None, sort=names).scale(
-        domain=names, range=[COLOURS[i % len(COLOURS)] for i in range(len(names))]
-    )
-    return colour, dash
-
-
-def label_places(
-    curves: pl.DataFrame,
-    column: str,
-    along: str,
-    *,
-    value: str = "mean",
-    height: float | None = None,
-) -> pl.DataFrame:
-    """Put each line's label at its end, moved up where it would lie on the one below.
-
-    The gap is a share of the figure's ``height``, which by default reaches from 0 up to the
-    highest band.
-    """
-    ends = curves.group_by(column, maintain_order=True).last().sort(value)
-    if height is None:
-        height = curves.select(pl.max_horizontal(value, "high").max()).item()
-    gap = LABEL_GAP * height
-    places: list[float] = []
-    for end in ends[value]:
-        places.append(max(end, places[-1] + gap) if places else end)
-    return ends.select(column, along, place=pl.Series(places, dtype=pl.Float64))

@@ -1,4 +1,4 @@
-"""One HTML page with everything in it: figures, tables, configuration. No network, no programs."""
+"""One HTML page with everything in it: figures, tables, configuration. No network."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import altair as alt
 import vl_convert
 
 INK = "#010203"
-"""Stands for the page's own colour of text, which is not the same by day and by night."""
+"""Stands for the page's own colour of text, which differs between light and dark."""
 
-LINE = 42
+TITLE_CHARACTERS = 42
 """Characters in a line of a figure's title."""
 
-FIRM = "\N{NO-BREAK SPACE}"
+NO_BREAK = "\N{NO-BREAK SPACE}"
 SIZE = re.compile(r'width="(\d+)" height="(\d+)" viewBox="[^"]*"')
 
 
@@ -71,7 +71,7 @@ def _section(section: Section) -> str:
 
 
 def inline_svg(figure: alt.TopLevelMixin, *, width: int = 290, height: int = 290) -> str:
-    """Draw a figure for a page: small enough for a phone, its ink that of the page."""
+    """Draw a figure for a page: small enough for a phone, in the page's colour of text."""
     spec = figure.to_dict()
     title = str(spec.get("title", ""))
     spec |= {"width": width, "background": "transparent", "title": _lines(title)}
@@ -98,8 +98,11 @@ def _lines(title: str) -> list[str]:
     >>> _lines("instances: clustered, least group C: 10, rounds T: 100")
     ['instances: clustered, least group C: 10,', 'rounds T: 100']
     """
-    firm = title.replace(" ", FIRM).replace(f",{FIRM}", ", ")
-    return [line.replace(FIRM, " ") for line in wrap(firm, LINE, break_long_words=False)]
+    title_text = title.replace(" ", NO_BREAK).replace(f",{NO_BREAK}", ", ")
+    return [
+        line.replace(NO_BREAK, " ")
+        for line in wrap(title_text, TITLE_CHARACTERS, break_long_words=False)
+    ]
 
 
 def _widened(svg: str, *, beside: int) -> str:
@@ -124,7 +127,7 @@ def _table(table: Table) -> str:
     body = "".join(
         "<tr>"
         + "".join(
-            f'<td{_side(right[i])} data-value="{_value(value)}">{escape(_spell(value))}</td>'
+            f'<td{_side(right[i])} data-value="{_value(value)}">{escape(_as_text(value))}</td>'
             for i, value in enumerate(row)
         )
         + "</tr>"
@@ -148,7 +151,7 @@ def _value(value: object) -> str:
     return "" if value is None else escape(str(value), quote=True)
 
 
-def _spell(value: object) -> str:
+def _as_text(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, float):

@@ -11,7 +11,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from shoal.figures.regret import COLOURS, DASHES
+from shoal.figures.style import COLOURS, DASHES, styled
 
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 WIDTH, HEIGHT = 270, 210
@@ -29,9 +29,9 @@ def scaling_figure(points: pl.DataFrame, *, title: str) -> alt.ConcatChart:
     policies = points["policy"].unique(maintain_order=True).to_list()
     legend = alt.Legend(orient="top", symbolStrokeWidth=2, symbolSize=70, labelFontSize=12)
 
-    def scale(kinds: Sequence[Any]) -> alt.Scale:
-        chosen = [kinds[i % len(kinds)] for i in range(len(policies))]
-        return alt.Scale(domain=policies, range=chosen)
+    def scale(values: Sequence[Any]) -> alt.Scale:
+        cycled = [values[i % len(values)] for i in range(len(policies))]
+        return alt.Scale(domain=policies, range=cycled)
 
     colour = alt.Color("policy:N", sort=policies, title=None, legend=legend, scale=scale(COLOURS))
     shape = alt.Shape("policy:N", sort=policies, title=None, legend=legend, scale=scale(SHAPES))
@@ -55,11 +55,7 @@ def scaling_figure(points: pl.DataFrame, *, title: str) -> alt.ConcatChart:
             x=x, y=regret, color=colour, shape=shape
         )
         panels.append(bars + lines + dots)
-    figure: alt.ConcatChart = (
-        alt.concat(*panels, columns=2, spacing=28)
-        .properties(title=title)
-        .configure_view(stroke=None)
-        .configure_axis(labelFontSize=12, titleFontSize=12, gridColor="#e4e4e4")
-        .configure_title(anchor="start", fontSize=14)
+    figure: alt.ConcatChart = styled(
+        alt.concat(*panels, columns=2, spacing=28).properties(title=title)
     )
     return figure

@@ -1,4 +1,4 @@
-"""What a sweep found: regret against what was varied, a line for each policy."""
+"""A sweep's results: regret against what was varied, a line for each policy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 import altair as alt
 import polars as pl
 
-from shoal.figures.regret import colour_and_dash, label_places
+from shoal.figures.style import colour_and_dash, end_labels, label_places
 
 Figure: TypeAlias = alt.LayerChart | alt.FacetChart
 
@@ -24,8 +24,8 @@ WORDS = {"instance": "instances", "rewards": "rewards"}
 SETTING = {**WORDS, **NUMBERS}
 """What a sweep may vary apart from policies and their options, with its name for people."""
 
-LOG_FROM = 20
-"""An axis whose greatest value is this many times its least is logarithmic."""
+LOG_SCALE_RATIO = 20
+"""An axis whose largest value is this many times its smallest is logarithmic."""
 
 
 def varied(summary: pl.DataFrame) -> list[str]:
@@ -40,8 +40,8 @@ def with_labels(summary: pl.DataFrame) -> pl.DataFrame:
         for (policy,), part in summary.group_by("policy")
     }
     labels = [
-        " ".join([policy, *(f"{o}={given[o]}" for o in differing[policy] if o in given)])
-        for policy, given in zip(
+        " ".join([policy, *(f"{o}={options[o]}" for o in differing[policy] if o in options)])
+        for policy, options in zip(
             summary["policy"], map(json.loads, summary["options"]), strict=True
         )
     ]
@@ -72,7 +72,7 @@ def parts(frame: pl.DataFrame, names: Sequence[str]) -> list[tuple[str, pl.DataF
     if not names:
         return [("All settings", frame)]
     return [
-        (", ".join(f"{SETTING[n]}: {_spell(v)}" for n, v in zip(names, key, strict=True)), part)
+        (", ".join(f"{SETTING[n]}: {_as_text(v)}" for n, v in zip(names, key, strict=True)), part)
         for key, part in frame.group_by(names, maintain_order=True)
     ]
 
@@ -81,7 +81,7 @@ def _lines(part: pl.DataFrame, axis: str, labels: list[str], title: str) -> Figu
     part = part.sort(axis)
     values = part[axis].unique().sort().to_list()
     colour, dash = colour_and_dash("label", labels)
-    wide = values[0] > 0 and values[-1] / values[0] >= LOG_FROM
+    wide = values[0] > 0 and values[-1] / values[0] >= LOG_SCALE_RATIO
     x = (
         alt.X(f"{axis}:Q", title=NUMBERS[axis])
         .scale(type="log" if wide else "linear", zero=False, nice=False, padding=12)
@@ -94,11 +94,7 @@ def _lines(part: pl.DataFrame, axis: str, labels: list[str], title: str) -> Figu
     )
     lines = base.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, strokeDash=dash)
     points = base.mark_point(filled=True, size=36, opacity=1).encode(x=x, y=y, color=colour)
-    names = (
-        alt.Chart(label_places(part, "label", axis))
-        .mark_text(align="left", dx=8, fontSize=12)
-        .encode(x=f"{axis}:Q", y="place:Q", text="label:N", color=colour)
-    )
+    names = end_labels(label_places(part, "label", axis), "label", axis, colour, dx=8)
     return alt.layer(intervals, lines, points, names).properties(title=title)
 
 
@@ -116,9 +112,9 @@ def _dots(part: pl.DataFrame, labels: list[str], title: str) -> Figure:
 
 
 def _differing(options: list[dict[str, object]]) -> list[str]:
-    names = list(dict.fromkeys(name for given in options for name in given))
-    return [n for n in names if len({json.dumps(given.get(n)) for given in options}) > 1]
+    names = list(dict.fromkeys(name for values in options for name in values))
+    return [n for n in names if len({json.dumps(values.get(n)) for values in options}) > 1]
 
 
-def _spell(value: object) -> str:
+def _as_text(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
