@@ -86,9 +86,14 @@ CALLS = [
 ]
 
 
+RESEARCH = ("decompose", "explore-beta")
+"""Recorded under the names of version 0.1; now they are commands of ``shoal research``."""
+
+
 def record() -> Recording:
     """Return the options of every command and the answer to every call."""
-    found: Recording = {f"options of {name}": _options(name) for name in COMMANDS}
+    names = [*(name for name in COMMANDS if name != "research"), *RESEARCH]
+    found: Recording = {f"options of {name}": _options(name) for name in names}
     with TemporaryDirectory() as folder, chdir(folder):
         _write_inputs()
         for call in CALLS:
@@ -103,7 +108,10 @@ def record() -> Recording:
 
 
 def _options(name: str) -> dict[str, Any]:
-    command = main.get_command(click.Context(main), name)
+    command: click.Command | None = main
+    for word in _words(name):
+        assert isinstance(command, click.Group)
+        command = command.get_command(click.Context(command), word)
     assert command is not None
     return {
         "options": {
@@ -118,6 +126,12 @@ def _options(name: str) -> dict[str, Any]:
         },
         "commands": sorted(command.commands) if isinstance(command, click.Group) else [],
     }
+
+
+def _words(call: str) -> list[str]:
+    """Return the arguments of a call, with the group that its command has moved to."""
+    words = call.split()
+    return ["research", *words] if words[0] in RESEARCH else words
 
 
 def _plain(default: object) -> object:
@@ -140,7 +154,7 @@ def _write_inputs() -> None:
 def run_command(call: str, **environment: str) -> dict[str, Any]:
     """Return a command's exit code and the JSON that it prints, None where it prints words."""
     alone = {"SHOAL_LEARNER_AGGREGATOR": "http://127.0.0.1:9"}  # where nothing answers
-    done = CliRunner().invoke(main, call.split(), env=alone | environment)
+    done = CliRunner().invoke(main, _words(call), env=alone | environment)
     try:
         printed = tidy(json.loads(done.stdout))
     except json.JSONDecodeError:
