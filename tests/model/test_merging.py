@@ -90,9 +90,9 @@ def test_a_played_plan_is_merged_by_the_rule_inside_each_arm_and_shard() -> None
     merged = merge_played(plan, reports)
     # The first shard's arm 0 has two groups of one reporter each, its arm 1 one of one reporter.
     assert merged.plan.groups.tolist() == [0, 0, 0, 0, 2, 2, -1, -1, 4, 4, 5, 5, 6, 6, 6, 6]
-    assert merged.reporters.tolist() == [2, 0, 0, 0, 2, 0, 3]
-    assert np.flatnonzero(merged.counted).tolist() == [0, 2, 8, 9, 12, 13, 15]
-    assert merged.withheld == 2
+    assert merged.released.tolist() == [1, 0, 0, 0, 1, 0, 1]
+    assert np.flatnonzero(merged.reported).tolist() == [0, 2, 8, 9, 12, 13, 15]
+    assert (merged.smallest, merged.withheld) == (2, 2)
     assert merge_plan(plan, np.arange(8)) is plan
 
 

@@ -32,8 +32,9 @@ def _renamed(state: State, names: dict[str, str]) -> State:
 
 
 def _posterior(state: State) -> State:
-    renamed = {"own": state["user_variances"], "_rounds": state["_rounds"]}
-    return renamed | state["belief"] | {"_due": state["_next_refresh"]}
+    renamed: State = {"own": state["user_variances"], "_rounds": state["_rounds"]}
+    belief: State = state["belief"]
+    return renamed | belief | {"_due": state["_next_refresh"]}
 
 
 def _joint(state: State) -> State:

@@ -14,10 +14,11 @@ from tests.service.helpers import even, frozen, report, start, users
 
 from shoal.service.aggregator import Aggregator, summaries
 from shoal.service.aggregator.group_sums import Sums
-from shoal.service.aggregator.release import Document, Total, make_document
+from shoal.service.aggregator.release import Document, make_document
 from shoal.service.campaign import Campaign, Noise
 from shoal.service.problems import ProblemError
 from shoal.service.store import aggregator as store
+from shoal.wire import Total
 
 PLAN = even(24, size=4, n_arms=2)  # groups 0 to 5 of four users; even ones play a, odd ones b
 
@@ -34,7 +35,9 @@ def document(sums: Sums, rules: Campaign | None = None) -> Document:
 
 
 def parts(released: Document) -> list[tuple[str, tuple[int, ...], int, int]]:
-    return [(total.arm, total.parts, total.reporters, total.total) for total in released.totals]
+    return [
+        (total.arm, tuple(total.parts), total.reporters, total.total) for total in released.totals
+    ]
 
 
 def test_groups_of_at_least_c_reporters_are_released_apart() -> None:

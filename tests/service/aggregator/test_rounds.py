@@ -10,11 +10,11 @@ from sqlalchemy import select
 from tests.service.helpers import close, even, frozen, report, users
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.epochs import LearnerProgress
 from shoal.service.aggregator.plans import FrozenPlan
 from shoal.service.campaign import Campaign
 from shoal.service.problems import ProblemError
 from shoal.service.store import aggregator as store
+from shoal.wire import LearnerProgress
 
 PLAN = even(8, size=4)
 
