@@ -8,12 +8,11 @@ dies, and the state with it, the job starts over. Either way the result is the s
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from shoal.engines.base import Losses, Results, Tick
+from shoal.engines.base import Batch, Results
 from shoal.engines.cluster import check_version
 from shoal.engines.steps import Job, Steps
 from shoal.model import State
@@ -52,11 +51,11 @@ class RunningJob:
     done: int = 0
 
 
-def run_in_actors(
-    work: Steps[Any, Any], tasks: Sequence[Any], *, n_actors: int, tick: Tick, losses: Losses[Any]
-) -> Results[Any]:
-    """Yield (index, result) as the jobs finish, ``n_actors`` at a time."""
+def run_in_actors(batch: Batch[Any, Any], *, n_actors: int) -> Results[Any]:
+    """Yield (index, result) as the jobs of work in ``Steps`` finish, ``n_actors`` at a time."""
     import ray
+
+    work, tasks, tick = batch.work, batch.tasks, batch.tick
 
     make: Any = ray.remote(num_cpus=1, max_restarts=0)(JobActor)
     waiting = deque(range(len(tasks)))
@@ -91,7 +90,7 @@ def run_in_actors(
                     raise
                 ray.kill(job.actor)
                 job.actor = make.remote(work, version("shoal"))
-                replacement = losses.count(job.index, type(error).__name__)
+                replacement = batch.count_death(job.index, type(error).__name__)
                 if replacement:
                     yield job.index, replacement[0]
                     start_next(job.actor)
@@ -99,7 +98,7 @@ def run_in_actors(
                     submit(job, begin=True)
                 continue
             if amount:
-                losses.reset(job.index)
+                batch.reset_deaths(job.index)
                 job.state, job.done = state, job.done + amount
                 tick(amount)
                 submit(job, begin=False)

@@ -50,47 +50,42 @@ class Engine:
         returns what replaces its result; without it, the error is raised.
         """
         if tasks:
-            yield from self._run(work, tasks, tick, Losses(tasks, lost))
+            yield from self._run(Batch(work, tasks, tick, lost))
 
-    def _run(
+    def _run(self, batch: Batch[Task, Result]) -> Results[Result]:
+        raise NotImplementedError
+
+
+class Batch(Generic[Task, Result]):
+    """The tasks of a run, and the workers that each has killed."""
+
+    def __init__(
         self,
         work: Work[Task, Result],
         tasks: Sequence[Task],
         tick: Tick | None,
-        losses: Losses[Result],
-    ) -> Results[Result]:
-        raise NotImplementedError
-
-
-class Losses(Generic[Result]):
-    """Count the workers that each task has killed, and give up where there are too many."""
-
-    def __init__(
-        self, tasks: Sequence[object], lost: Callable[[int, LostTaskError], Result] | None
+        lost: Callable[[int, LostTaskError], Result] | None,
     ) -> None:
-        self._tasks = tasks
+        self.work, self.tasks = work, tasks
+        self.tick: Tick = tick or (lambda done: None)
+        self.wants_ticks, self.expects_losses = tick is not None, lost is not None
         self._lost = lost
         self._deaths = Counter[int]()
 
-    @property
-    def expected(self) -> bool:
-        """Whether the caller goes on after a lost task."""
-        return self._lost is not None
-
-    def count(self, index: int, reason: str) -> list[Result]:
+    def count_death(self, index: int, reason: str) -> list[Result]:
         """Return the replacement of a lost task's result; nothing if it is to be tried again."""
         self._deaths[index] += 1
         if self._deaths[index] < MAX_DEATHS:
             return []
         error = LostTaskError(
             f"task {index} killed its worker {MAX_DEATHS} times ({reason}) and was given up: "
-            f"{self._tasks[index]}."
+            f"{self.tasks[index]}."
         )
         if self._lost is None:
             raise error
         return [self._lost(index, error)]
 
-    def reset(self, index: int) -> None:
+    def reset_deaths(self, index: int) -> None:
         """Start to count again: the task has made progress."""
         del self._deaths[index]
 

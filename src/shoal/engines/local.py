@@ -11,23 +11,12 @@ import os
 import signal
 import traceback
 from collections import deque
-from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from threading import Thread
 from typing import Any
 
-from shoal.engines.base import (
-    MAX_DEATHS,
-    Engine,
-    Losses,
-    Result,
-    Results,
-    Task,
-    Tick,
-    TickBuffer,
-    Work,
-)
+from shoal.engines.base import MAX_DEATHS, Batch, Engine, Result, Results, Task, TickBuffer, Work
 from shoal.errors import ShoalError
 from shoal.model.numbers import whole_number
 
@@ -47,20 +36,13 @@ class LocalEngine(Engine):
         """Return how many tasks run at a time."""
         return self.n_workers
 
-    def _run(
-        self,
-        work: Work[Task, Result],
-        tasks: Sequence[Task],
-        tick: Tick | None,
-        losses: Losses[Result],
-    ) -> Results[Result]:
-        tick = tick or (lambda done: None)
-        n_workers = min(self.n_workers, len(tasks))
-        if n_workers > 1 or losses.expected:
-            yield from _run_in_workers(work, tasks, n_workers, tick, losses)
+    def _run(self, batch: Batch[Task, Result]) -> Results[Result]:
+        n_workers = min(self.n_workers, len(batch.tasks))
+        if n_workers > 1 or batch.expects_losses:
+            yield from _run_in_workers(batch, n_workers)
             return
-        for index, task in enumerate(tasks):
-            yield index, work(task, tick)
+        for index, task in enumerate(batch.tasks):
+            yield index, batch.work(task, batch.tick)
 
 
 class _Worker:
@@ -93,27 +75,21 @@ class _Worker:
         self.process.join()
 
 
-def _run_in_workers(
-    work: Work[Task, Result],
-    tasks: Sequence[Task],
-    n_workers: int,
-    tick: Tick,
-    losses: Losses[Result],
-) -> Results[Result]:
-    waiting = deque(range(len(tasks)))
+def _run_in_workers(batch: Batch[Task, Result], n_workers: int) -> Results[Result]:
+    waiting = deque(range(len(batch.tasks)))
     workers: list[_Worker] = []
     n_failed_starts = 0
     try:
         while waiting or any(worker.index is not None for worker in workers):
             n_busy = sum(worker.index is not None for worker in workers)
             while len(workers) < min(n_workers, n_busy + len(waiting)):
-                workers.append(_Worker(work))
+                workers.append(_Worker(batch.work))
             ready = wait([worker.pipe for worker in workers])
             for worker in [worker for worker in workers if worker.pipe in ready]:
                 kind, value = _receive(worker)
                 if kind == "tick":
                     worker.ticked += value
-                    tick(value)
+                    batch.tick(value)
                     continue
                 index, worker.index = worker.index, None
                 if kind == "dead":
@@ -122,8 +98,8 @@ def _run_in_workers(
                     n_failed_starts = 0 if worker.started else n_failed_starts + 1
                     _check_start(worker, n_failed_starts)
                     if index is not None:
-                        tick(-worker.ticked)
-                        replacement = losses.count(index, value)
+                        batch.tick(-worker.ticked)
+                        replacement = batch.count_death(index, value)
                         if not replacement:
                             waiting.appendleft(index)
                         yield from ((index, result) for result in replacement)
@@ -131,7 +107,7 @@ def _run_in_workers(
                 worker.started = True
                 if waiting:
                     following = waiting.popleft()
-                    worker.send(following, tasks[following])
+                    worker.send(following, batch.tasks[following])
                 if kind == "error":
                     raise value
                 if index is not None:

@@ -7,7 +7,6 @@ same rule as on one machine.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from time import monotonic
@@ -16,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from shoal.engines.actors import run_in_actors
 from shoal.engines.base import (
     SECONDS_BETWEEN_TICKS,
+    Batch,
     Engine,
-    Losses,
     Result,
     Results,
     Task,
@@ -64,40 +63,25 @@ class RayEngine(Engine):
         self.connect()
         return self.n_workers or _cores()
 
-    def _run(
-        self,
-        work: Work[Task, Result],
-        tasks: Sequence[Task],
-        tick: Tick | None,
-        losses: Losses[Result],
-    ) -> Results[Result]:
-        self.connect()
+    def _run(self, batch: Batch[Task, Result]) -> Results[Result]:
+        n_tasks = self.capacity()  # connects
 
         import ray
 
         try:
-            if isinstance(work, Steps):
-                n_actors, on_tick = self.capacity(), tick or (lambda done: None)
-                yield from run_in_actors(
-                    work, tasks, n_actors=n_actors, tick=on_tick, losses=losses
-                )
+            if isinstance(batch.work, Steps):
+                yield from run_in_actors(batch, n_actors=n_tasks)
             else:
-                yield from self._run_tasks(work, tasks, tick, losses)
+                yield from self._run_tasks(batch)
         except ray.exceptions.RayTaskError as error:
             raise _cause(error) from None
 
-    def _run_tasks(
-        self,
-        work: Work[Task, Result],
-        tasks: Sequence[Task],
-        tick: Tick | None,
-        losses: Losses[Result],
-    ) -> Results[Result]:
+    def _run_tasks(self, batch: Batch[Task, Result]) -> Results[Result]:
         import ray
 
         remote: Any = ray.remote(num_cpus=1, max_retries=0)(_work)
-        board = _TickBoard(tick) if tick else None
-        waiting = deque((index, 0) for index in range(len(tasks)))
+        board = _TickBoard(batch.tick) if batch.wants_ticks else None
+        waiting = deque((index, 0) for index in range(len(batch.tasks)))
         running: dict[ObjectRef[Any], Attempt] = {}
         try:
             while waiting or running:
@@ -105,8 +89,8 @@ class RayEngine(Engine):
                 while waiting and len(running) < most_running:
                     attempt = waiting.popleft()
                     actor = board.actor if board else None
-                    task = tasks[attempt[0]]
-                    ref = remote.remote(work, task, version("shoal"), actor, attempt)
+                    task = batch.tasks[attempt[0]]
+                    ref = remote.remote(batch.work, task, version("shoal"), actor, attempt)
                     running[ref] = attempt
                 ready, _ = ray.wait(list(running), timeout=SECONDS_BETWEEN_TICKS)
                 if board:
@@ -121,7 +105,7 @@ class RayEngine(Engine):
                     except ray.exceptions.RayError as error:
                         if board:
                             board.finish(attempt, 0)
-                        replacement = losses.count(index, type(error).__name__)
+                        replacement = batch.count_death(index, type(error).__name__)
                         if not replacement:
                             waiting.appendleft((index, number + 1))
                         yield from ((index, result) for result in replacement)
