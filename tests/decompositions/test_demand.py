@@ -1,23 +1,13 @@
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.decompositions import cluster_size, is_batched, serviceable, weights
+from shoal.decompositions import cluster_size, is_batched, serviceable
 from shoal.decompositions.demand import batched_graph
 from shoal.errors import InvalidInputError
-
-
-def test_weights_share_the_demand_evenly() -> None:
-    rng = np.random.default_rng(0)
-    active = rng.random((20, 5)) < 0.6
-    active[:, 0] = True
-    shares = weights(active, 7)
-    np.testing.assert_allclose(shares.sum(axis=1), 7)
-    for user, arm in product(range(20), range(5)):
-        assert shares[user, arm] == (7 / active[user].sum() if active[user, arm] else 0)
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)

@@ -11,7 +11,8 @@ import click
 from shoal.cli.options import json_option
 
 if TYPE_CHECKING:
-    from shoal.decompositions import Decomposition
+    from shoal.arrays import BoolArray
+    from shoal.decompositions import Certificate, Decomposition
 
 
 @click.command(name="decompose")
@@ -72,20 +73,8 @@ def command(
         with new_folder(out) as folder:
             write_assignments(decomposition, folder / "assignments.parquet")
             _draw_loads(decomposition, active.shape[1], min_crowd, method, folder / "loads")
-    summary = {
-        "method": method,
-        "users": active.shape[0],
-        "arms": active.shape[1],
-        "demand": demand,
-        "assignments": decomposition.total,
-        "different": len(decomposition.repeats),
-        "ratio": certificate.ratio,
-        "smallest_crowd": certificate.smallest_crowd,
-        "certified": bool(certificate),
-        "reason": certificate.reason,
-    }
     if as_json:
-        click.echo(json.dumps(summary))
+        click.echo(json.dumps(_summary(active, demand, method, decomposition, certificate)))
         return
     console.table(
         f"{method}: {active.shape[0]:,} users, {active.shape[1]} arms",
@@ -103,6 +92,27 @@ def command(
     )
     if out:
         console.out.print(f"Assignments and picture: {out}", highlight=False)
+
+
+def _summary(
+    active: BoolArray,
+    demand: int,
+    method: str,
+    decomposition: Decomposition,
+    certificate: Certificate,
+) -> dict[str, object]:
+    return {
+        "method": method,
+        "users": active.shape[0],
+        "arms": active.shape[1],
+        "demand": demand,
+        "assignments": decomposition.total,
+        "different": len(decomposition.repeats),
+        "ratio": certificate.ratio,
+        "smallest_crowd": certificate.smallest_crowd,
+        "certified": bool(certificate),
+        "reason": certificate.reason,
+    }
 
 
 def _draw_loads(

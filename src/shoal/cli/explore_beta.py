@@ -51,25 +51,15 @@ def command(
     if out:
         check_new(out, "file")
     positive_number("seconds", seconds)
+    sizes = {"n_arms": n_arms, "min_group_size": min_group_size, "cluster_size": cluster_size}
+    rng = np.random.default_rng(seed)
     with console.progress("searching") as progress:
 
         def show(at: SearchProgress) -> None:
             label = f"{at.phase}: {at.n_tried:,} graphs, beta {at.beta:.4f}"
             progress("", round(1000 * min(at.seconds, seconds)), round(1000 * seconds), label)
 
-        hardest = hardest_graph(
-            n_arms,
-            min_group_size,
-            cluster_size,
-            seconds=seconds,
-            rng=np.random.default_rng(seed),
-            on_progress=show,
-        )
-    sizes = {
-        "n_arms": n_arms,
-        "min_group_size": min_group_size,
-        "cluster_size": cluster_size,
-    }
+        hardest = hardest_graph(*sizes.values(), seconds=seconds, rng=rng, on_progress=show)
     proof = hardest.proof
     text = json.dumps({**sizes, **_as_dict(hardest)}, indent=2)
     if out:

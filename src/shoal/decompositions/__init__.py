@@ -10,13 +10,7 @@ from numpy.typing import ArrayLike
 
 from shoal.decompositions.certificate import Certificate, is_decomposition
 from shoal.decompositions.decomposition import Decomposition
-from shoal.decompositions.demand import (
-    checked_active,
-    cluster_size,
-    is_batched,
-    serviceable,
-    weights,
-)
+from shoal.decompositions.demand import checked_active, cluster_size, is_batched, serviceable
 from shoal.decompositions.euler import euler_decomposition
 from shoal.decompositions.greedy import greedy_decomposition
 from shoal.decompositions.methods import METHODS, Method
@@ -37,7 +31,6 @@ __all__ = [
     "is_decomposition",
     "random_decomposition",
     "serviceable",
-    "weights",
 ]
 
 

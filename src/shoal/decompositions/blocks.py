@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from shoal.arrays import BoolArray, LongArray
-from shoal.decompositions.decomposition import Decomposition, joined
+from shoal.decompositions.decomposition import Decomposition, first_arms, joined
 from shoal.decompositions.demand import checked_crowds, cluster_size
 from shoal.decompositions.lp import caratheodory, checked_loads, even_shares
 
@@ -40,8 +40,7 @@ def _serve(active: BoolArray, demand: int, block: LongArray, min_crowd: int) -> 
     shares, total = even_shares(inside[busy])
     checked_loads(shares, total, min_crowd)
     block_assignments, steps = caratheodory(shares, total)
-    first_arms = active.argmax(axis=1).astype(block_assignments.dtype)
-    assignments = np.tile(first_arms, (len(block_assignments), 1))
+    assignments = np.tile(first_arms(active), (len(block_assignments), 1))
     assignments[:, busy] = block_assignments
     # A user wants demand/|active| of each arm and gets rounds/|inside|: the largest ratio decides.
     pairs = np.unique(np.stack([inside.sum(axis=1), active.sum(axis=1)]), axis=1).T.tolist()

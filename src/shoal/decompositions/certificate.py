@@ -76,22 +76,11 @@ def is_decomposition(
     >>> is_decomposition(active, 2, [[0, 0, 1], [1, 1, 1]], min_crowd=2).reason
     'user 2 needs 2 informative assignments on arm 1; got 1.'
     """
-    if isinstance(decomposition, Decomposition):
-        if repeats is not None:
-            raise InvalidInputError("repeats must not be given with a Decomposition; got both.")
-        rows, times = decomposition.assignments, np.asarray(decomposition.repeats)
-    else:
-        rows = np.atleast_2d(np.asarray(decomposition))
-        times = np.ones(len(rows), np.int64) if repeats is None else np.asarray(repeats)
     wants = np.asarray(active, bool)  # (n_users, n_arms)
+    rows, times = _assignments(decomposition, repeats, len(wants))
     n_users, n_arms = wants.shape
-    if rows.shape[1:] != (n_users,) or times.shape != (len(rows),):
-        raise InvalidInputError(
-            f"assignments must have shape (n_assignments, {n_users}) and repeats (n_assignments,); "
-            f"got {rows.shape} and {times.shape}."
-        )
     informative = np.zeros((n_users, n_arms), np.int64)
-    everyone = np.arange(n_users)
+    users = np.arange(n_users)
     smallest, reason = n_users, ""
     for row, n_times in zip(rows, times.tolist(), strict=True):
         reason = _broken_row(row, n_times, wants)
@@ -99,9 +88,27 @@ def is_decomposition(
             break
         crowd = np.bincount(row, minlength=n_arms)
         smallest = min(smallest, int(crowd[crowd > 0].min()))
-        informative[everyone, row] += n_times * (crowd[row] >= min_crowd)
+        informative[users, row] += n_times * (crowd[row] >= min_crowd)
     reason = reason or _shortfall(wants, demand, informative)
     return Certificate(not reason, reason, smallest, int(times.sum()) / demand)
+
+
+def _assignments(
+    decomposition: Decomposition | ArrayLike, repeats: ArrayLike | None, n_users: int
+) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+    """Return the assignments, (n_assignments, n_users), and how often each is played."""
+    if isinstance(decomposition, Decomposition):
+        if repeats is not None:
+            raise InvalidInputError("repeats must not be given with a Decomposition; got both.")
+        repeats, decomposition = decomposition.repeats, decomposition.assignments
+    rows = np.atleast_2d(np.asarray(decomposition))
+    times = np.ones(len(rows), np.int64) if repeats is None else np.asarray(repeats)
+    if rows.shape[1:] != (n_users,) or times.shape != (len(rows),):
+        raise InvalidInputError(
+            f"assignments must have shape (n_assignments, {n_users}) and repeats (n_assignments,); "
+            f"got {rows.shape} and {times.shape}."
+        )
+    return rows, times
 
 
 def _broken_row(row: NDArray[np.integer], n_times: int, wants: BoolArray) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shoal.arrays import LongArray, WholeArray
+from shoal.arrays import BoolArray, LongArray, WholeArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +43,22 @@ class Decomposition:
 def arm_dtype(n_arms: int) -> type[np.signedinteger]:
     """Return the type that assignments keep arms in: narrow, for they are the bulk of the data."""
     return np.int16 if n_arms <= np.iinfo(np.int16).max else np.int32
+
+
+def gathered(active: BoolArray, repeats: LongArray, others: WholeArray) -> Decomposition:
+    """Return an assignment for each arm with ``repeats`` (n_arms,), with everyone who wants it.
+
+    Whoever does not want the arm plays the one in ``others``, (n_users,) or (n_arms, n_users).
+    """
+    arms = np.flatnonzero(repeats > 0)
+    rows = np.where(active[:, arms].T, arms[:, None].astype(others.dtype), others)
+    return Decomposition(rows, repeats[arms])
+
+
+def first_arms(active: BoolArray) -> WholeArray:
+    """Return each user's first active arm, (n_users,)."""
+    arms: WholeArray = active.argmax(axis=1).astype(arm_dtype(active.shape[1]))
+    return arms
 
 
 def joined(parts: Sequence[Decomposition]) -> Decomposition:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.arrays import BoolArray, FloatArray, LongArray
+from shoal.arrays import BoolArray, LongArray
 from shoal.errors import DemandError, InvalidInputError
 from shoal.model.numbers import whole_number
 
@@ -26,18 +26,6 @@ class BatchedGraph(NamedTuple):
     patterns: BoolArray  # the active arms of each type of users, (n_types, n_arms)
     counts: LongArray  # users of each type, (n_types,)
     min_crowd: int
-
-
-def weights(active: ArrayLike, demand: int) -> FloatArray:
-    """Return the feedback that each user wants on each arm, (n_users, n_arms).
-
-    >>> weights([[True, True], [False, True]], 6)
-    array([[3., 3.],
-           [0., 6.]])
-    """
-    matrix = checked_active(active)
-    per_arm = whole_number("demand", demand) / matrix.sum(axis=1, keepdims=True)
-    return np.where(matrix, per_arm, 0.0)
 
 
 def serviceable(active: ArrayLike, min_crowd: int) -> BoolArray:

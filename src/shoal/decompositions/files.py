@@ -49,8 +49,8 @@ def write_assignments(decomposition: Decomposition, path: Path) -> None:
 
 
 def _read_json(file: Path) -> tuple[BoolArray, int | None]:
-    found = json.loads(file.read_text(encoding="utf-8"))
-    content: dict[str, Any] = found if isinstance(found, dict) else {"active": found}
+    value = json.loads(file.read_text(encoding="utf-8"))
+    content: dict[str, Any] = value if isinstance(value, dict) else {"active": value}
     rows = content.get("active")
     if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
         raise InvalidInputError("active must be a list with each user's list of arms.")

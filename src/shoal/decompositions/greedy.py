@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from shoal.arrays import BoolArray
-from shoal.decompositions.decomposition import Decomposition, arm_dtype
+from shoal.decompositions.decomposition import Decomposition, first_arms, gathered
 from shoal.decompositions.demand import checked_crowds, needed
 from shoal.decompositions.random import draw
 
@@ -18,12 +18,7 @@ def greedy_decomposition(
     Users who do not want the arm play one that ``rng`` draws, or their first active arm without.
     """
     checked_crowds(active, min_crowd)
-    need = needed(active, demand)
-    arms = np.flatnonzero(active.any(axis=0))
-    if rng is None:
-        others = active.argmax(axis=1).astype(arm_dtype(active.shape[1]))[None]
-    else:
-        others = draw(active, len(arms), rng=rng)
-    assignments = np.where(active[:, arms].T, arms[:, None].astype(others.dtype), others)
-    repeats = np.array([need[active[:, arm]].max() for arm in arms], np.int64)
-    return Decomposition(assignments, repeats)
+    repeats = np.where(active, needed(active, demand)[:, None], 0).max(axis=0)
+    n_wanted = int((repeats > 0).sum())
+    others = first_arms(active) if rng is None else draw(active, n_wanted, rng=rng)
+    return gathered(active, repeats, others)

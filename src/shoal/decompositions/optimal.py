@@ -12,7 +12,7 @@ import numpy as np
 
 from shoal.arrays import BoolArray, FloatArray, LongArray
 from shoal.decompositions.beta.max_beta import MaxBeta, max_beta
-from shoal.decompositions.decomposition import Decomposition, arm_dtype, joined
+from shoal.decompositions.decomposition import Decomposition, first_arms, gathered, joined
 from shoal.decompositions.demand import batched_graph, needed
 from shoal.decompositions.equitable import equitable
 from shoal.decompositions.euler import euler_decomposition, open_blocks
@@ -65,7 +65,8 @@ def rounded(best: MaxBeta, demand: int, *, levels: int = 8) -> Decomposition:
             parts.append(Decomposition(rows, np.full(n_slots, repeats, np.int64)))
             informative = shares.sum(axis=0) >= best.graph.min_crowd * n_slots
             n_served += repeats * shares * informative
-    return joined([*parts, _make_up(active, needed(active, demand)[:, None] - n_served)])
+    lacking = np.where(active, needed(active, demand)[:, None] - n_served, 0).max(axis=0)
+    return joined([*parts, gathered(active, lacking, first_arms(active))])
 
 
 def _integer_plays(
@@ -95,13 +96,3 @@ def _integer_plays(
     fit_loads(chosen, allowed, crowds, np.full(len(open_arms), n_users))
     rounded_plays: LongArray = shares + chosen
     return rounded_plays
-
-
-def _make_up(active: BoolArray, lacking: LongArray) -> Decomposition:
-    """Gather on each arm all who want it, as often as the one who lacks most needs it."""
-    times = np.where(active, lacking, 0).max(axis=0)
-    arms = np.flatnonzero(times > 0)
-    dtype = arm_dtype(active.shape[1])
-    first_arms = active.argmax(axis=1).astype(dtype)
-    rows = np.where(active[:, arms].T, arms[:, None].astype(dtype), first_arms)
-    return Decomposition(rows, times[arms])
