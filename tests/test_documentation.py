@@ -22,7 +22,7 @@ from tests.service.helpers import KEY, users
 from tests.service.live import learning, serve
 
 import shoal
-from shoal.cli.main import main
+from shoal.cli.main import Commands, main
 from shoal.decompositions import METHODS
 from shoal.environments import REWARDS
 from shoal.instances import FAMILIES, INSTANCES
@@ -46,12 +46,12 @@ LINK = re.compile(r"!?\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 
 
 def listed(group: click.Group, prefix: str = "") -> Iterator[tuple[str, click.Command]]:
-    """Yield the full name of each command, those of groups within groups too."""
+    """Yield the full name of each command, those in modules of their own in a group too."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         assert command is not None
-        if isinstance(command, click.Group):
+        if isinstance(command, Commands):
             yield from listed(command, f"{prefix}{name} ")
         else:
             yield f"{prefix}{name}", command
