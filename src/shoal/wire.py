@@ -114,7 +114,7 @@ class Total(msgspec.Struct, frozen=True):
     """A released total, in steps of the campaign's grid."""
 
     arm: str
-    parts: Sequence[int]  # the plan's groups behind it
+    parts: tuple[int, ...]  # the plan's groups behind it
     reporters: int
     total: int
 

@@ -46,7 +46,7 @@ def test_absent_seats_and_groups_that_are_then_too_small_leave_the_plan() -> Non
 def test_a_merged_total_reaches_a_policy_that_takes_it_as_one_group() -> None:
     run, policy = run_of_pairs()
     counted = np.array([1, 1, 1, 0, 1, 0, 0, 0], bool)
-    totals = [Total("a", [0], 2, 1500), Total("a", [1, 2], 2, 400)]
+    totals = [Total("a", (0,), 2, 1500), Total("a", (1, 2), 2, 400)]
     run.plan(1, np.ones(8, bool), np.ones(2, bool))
     assert run.learn(totals, counted)
     plan, feedback = policy.learnt_from
@@ -60,7 +60,7 @@ def test_any_other_policy_is_told_that_merged_groups_are_withheld() -> None:
     run, policy = run_of_pairs()
     policy.takes_merged = False
     counted = np.array([1, 1, 1, 0, 1, 0, 0, 0], bool)
-    run.learn([Total("a", [0], 2, 1500), Total("a", [1, 2], 2, 400)], counted)
+    run.learn([Total("a", (0,), 2, 1500), Total("a", (1, 2), 2, 400)], counted)
     plan, feedback = policy.learnt_from
     assert plan.groups.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
     assert feedback.totals.tolist() == [1.5, 0.0, 0.0, 0.0]
@@ -72,7 +72,7 @@ def test_a_repeated_plan_is_told_once_with_all_its_rounds() -> None:
     run = CampaignRun(campaign(**definition))
     plan = run.policy.ask()
     assert plan.repeats > 1
-    totals = [Total("a", [int(g)], 3, 1000) for g in np.unique(plan.groups[plan.groups >= 0])]
+    totals = [Total("a", (int(g),), 3, 1000) for g in np.unique(plan.groups[plan.groups >= 0])]
     counted = plan.groups >= 0
     for number in range(1, plan.repeats + 1):
         resumed = CampaignRun(campaign(**definition))

@@ -41,8 +41,7 @@ async def read_assignment(
     if arm < 0:
         raise ProblemError(UNKNOWN_USER)
     arms = aggregator.directory.campaign(name).arms
-    answer = Assignment(number, user, arms[arm])
-    return Response(msgspec.json.encode(answer), media_type="application/json")
+    return _json(Assignment(number, user, arms[arm]))
 
 
 @router.get(
@@ -58,7 +57,7 @@ def read_assignments(
     number: Which = None,
     after: After = 0,
     limit: Limit = 1000,
-) -> Response | Page:
+) -> Response:
     """Read a page of assignments as JSON, or all of them as NDJSON or an Arrow stream."""
     accepted = request.headers.get("accept", "*/*")
     number = aggregator.rounds.fetch(name, number)
@@ -73,15 +72,19 @@ def read_assignments(
     seats = np.flatnonzero(plan.arms[after:] >= 0)[: limit + 1] + after
     page = {users[seat]: arms[plan.arms[seat]] for seat in seats[:limit].tolist()}
     following = int(seats[limit]) if len(seats) > limit else None
-    return Page(number, page, following)
+    return _json(Page(number, page, following))
 
 
 async def fetch(aggregator: Service, name: str, number: int | None) -> int:
     """Load a round into memory without blocking other requests; return its number."""
-    known = aggregator.rounds.cached_round(name, number)
-    return (
-        await run_in_threadpool(aggregator.rounds.fetch, name, number) if known is None else known
-    )
+    cached = aggregator.rounds.cached_round(name, number)
+    if cached is None:
+        return await run_in_threadpool(aggregator.rounds.fetch, name, number)
+    return cached
+
+
+def _json(message: Assignment | Page) -> Response:
+    return Response(msgspec.json.encode(message), media_type="application/json")
 
 
 def _arrow(number: int, plan: FrozenPlan, arms: list[str], users: list[str]) -> Response:
