@@ -32,9 +32,8 @@ def _renamed(state: State, names: dict[str, str]) -> State:
 
 
 def _posterior(state: State) -> State:
-    renamed: State = {"own": state["user_variances"], "_rounds": state["_rounds"]}
-    belief: State = state["belief"]
-    return renamed | belief | {"_due": state["_next_refresh"]}
+    names = {"user_variances": "own", "_rounds": "_rounds", "_next_refresh": "_due"}
+    return {**_renamed(state, names), **state["belief"]}
 
 
 def _joint(state: State) -> State:
