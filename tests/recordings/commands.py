@@ -50,7 +50,7 @@ PRICE = f"price --rounds 40 --min-group-size 2,5 --runs 2 {ONE} --json"
 CALLS = [
     "policies --json",
     f"simulate {SMALL} --json",
-    f"simulate elimination-greedy {SMALL} -o gamma=4 -o grid=geometric --seed 3 --json",
+    f"simulate elimination-greedy --untuned {SMALL} -o gamma=4 -o grid=geometric --seed 3 --json",
     f"simulate elimination-lp {SMALL} -o gamma=8 -o n_batches=4 -o approximation_ratio=2"
     " -o grid=minimax --participation 0.8 --json",
     f"simulate pooled-thompson {SMALL} --instance linear --rewards gaussian --json",
