@@ -26,11 +26,11 @@ SEED = 20_221_114  # of the fresh populations; the prediction has the command's 
 
 def main(sizes: Sequence[int] = SIZES) -> None:
     start = perf_counter()
-    foretold = price(
+    predicted = price(
         n_users=N_USERS, n_arms=N_ARMS, rate=RATE, horizon=ROUNDS, min_group_sizes=SIZES
     )
     seconds = perf_counter() - start
-    save(price_figure(foretold.to_dict()), IMAGES / "price")
+    save(price_figure(predicted.to_dict()), IMAGES / "price")
     print(f"done: the prediction, {seconds:.0f} s", flush=True)
     found = {}
     for sample in (*SAMPLES, N_USERS):
@@ -42,11 +42,11 @@ def main(sizes: Sequence[int] = SIZES) -> None:
     fresh = found[N_USERS]
     page(
         "price",
-        "The price of anonymity, foretold and found",
+        "The price of anonymity, predicted and measured",
         "make bench",
         f"`shoal price --users {N_USERS} --arms {N_ARMS} --rate {RATE} --rounds {ROUNDS} "
         f"--min-group-size {','.join(map(str, SIZES))}` took {seconds:.0f} s. It says:",
-        "> " + foretold.recommendation,
+        "> " + predicted.recommendation,
         "![Reward of each group size with intervals, and over the rounds](../images/price.png)",
         f"Beside its prediction of the reward per user and round stand {N_FRESH} fresh populations "
         f"of all {N_USERS:,} users each, drawn with another seed. The mean of the fresh ones has "
@@ -55,7 +55,7 @@ def main(sizes: Sequence[int] = SIZES) -> None:
         table(
             ["C", "predicted", "95 % interval", "found", "± 95 %", "found is inside",
              "single ones inside"],
-            [_line(cost.min_group_size, foretold, fresh) for cost in fresh.costs],
+            [_line(cost.min_group_size, predicted, fresh) for cost in fresh.costs],
         ),
         "## The bias of playing a sample",
         "Share of the gap captured on the same twenty populations, and in brackets the mean "
@@ -74,8 +74,8 @@ def main(sizes: Sequence[int] = SIZES) -> None:
     )  # fmt: skip
 
 
-def _line(size: int, foretold: Price, fresh: Price) -> tuple[object, ...]:
-    said = next(cost for cost in foretold.costs if cost.min_group_size == size)
+def _line(size: int, predicted: Price, fresh: Price) -> tuple[object, ...]:
+    said = next(cost for cost in predicted.costs if cost.min_group_size == size)
     seen = next(cost for cost in fresh.costs if cost.min_group_size == size)
     inside = said.reward.low <= seen.reward.mean <= said.reward.high
     one = said.one_population

@@ -19,3 +19,5 @@ CountArray = NDArray[np.integer[Any] | np.bool_]
 """Counts over a plan's rounds; truth values where it is played once."""
 FloatArray = NDArray[np.float64]
 SmallFloatArray = NDArray[np.float32]
+FractionArray = NDArray[np.object_]
+"""Exact fractions, for proofs."""

@@ -75,12 +75,12 @@ def cache_folder(source: Path) -> Path | None:
 
 def all_sources(source: Path) -> set[Path]:
     """Return the file of a module and those of all that it imports from Shoal, directly or not."""
-    found, ahead = {source}, [source]
+    sources, ahead = {source}, [source]
     while ahead:
-        new = set(_imports(ahead.pop())) - found
-        found |= new
+        new = set(_imports(ahead.pop())) - sources
+        sources |= new
         ahead += new
-    return found
+    return sources
 
 
 @cache

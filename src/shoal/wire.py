@@ -21,7 +21,7 @@ Role = Literal["operator", "app", "analyst", "learner"]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
-class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+class ProblemDocument(msgspec.Struct, frozen=True, omit_defaults=True):
     """A refusal as an RFC 9457 document."""
 
     type: str = ""

@@ -17,7 +17,7 @@ from tests.service.helpers import KEY, TestClock
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.store import Database
-from shoal.service.store.migrate import Role, upgrade
+from shoal.service.store.migrate import StoreRole, upgrade
 
 httpx._config.DEFAULT_TIMEOUT_CONFIG.read = 60.0  # five seconds are short on a busy machine
 
@@ -31,7 +31,7 @@ class Stores:
     aggregator: str
     learner: str
 
-    def open(self, role: Role) -> Database:
+    def open(self, role: StoreRole) -> Database:
         database = Database(getattr(self, role))
         upgrade(database, role)
         return database

@@ -13,14 +13,14 @@ from shoal.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from shoal.service.settings import Settings
-    from shoal.service.store.migrate import Role
+    from shoal.service.store.migrate import StoreRole
 
 
 @click.command(name="backup")
 @click.argument("role", type=click.Choice(["aggregator", "learner"]))
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @with_settings
-def command(settings: Settings, role: Role, file: Path) -> None:
+def command(settings: Settings, role: StoreRole, file: Path) -> None:
     """Copy the store of ROLE to a new FILE while the service runs.
 
     A backup holds no individual reward. The key that blinds sums is not part of it: keep the key

@@ -58,7 +58,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load the module that holds the command."""
         if cmd_name in self._moved:
-            raise Refusal(f"shoal {cmd_name} is now: {self._moved[cmd_name]}")
+            raise RefusedInput(f"shoal {cmd_name} is now: {self._moved[cmd_name]}")
         if cmd_name not in self._table:
             raise click.UsageError(str(UnknownNameError("command", cmd_name, self._table)))
         module = import_module(f"shoal.cli.{cmd_name.replace('-', '_')}")
@@ -75,14 +75,14 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except ShoalError as error:
-            raise Refusal(str(error)) from error
+            raise RefusedInput(str(error)) from error
         except KeyboardInterrupt:
             raise Stopped("Stopped.") from None
         except MemoryError as error:
-            raise Refusal(f"there is not enough memory for this: {error}.") from error
+            raise RefusedInput(f"there is not enough memory for this: {error}.") from error
 
 
-class Refusal(click.ClickException):
+class RefusedInput(click.ClickException):
     """An input that Shoal refuses: a usage error."""
 
     exit_code = 2

@@ -12,14 +12,14 @@ from shoal.cli.serve import with_settings
 
 if TYPE_CHECKING:
     from shoal.service.settings import Settings
-    from shoal.service.store.migrate import Role
+    from shoal.service.store.migrate import StoreRole
 
 
 @click.command(name="restore")
 @click.argument("role", type=click.Choice(["aggregator", "learner"]))
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
 @with_settings
-def command(settings: Settings, role: Role, file: Path) -> None:
+def command(settings: Settings, role: StoreRole, file: Path) -> None:
     """Fill the empty store of ROLE from FILE, a backup.
 
     Rounds that the backup does not contain are never opened again: the other role remembers them.

@@ -45,9 +45,9 @@ class Call(Generic[T]):
         if response.is_success:
             return self.read(response.content)
         try:
-            problem = msgspec.json.decode(response.content, type=wire.Problem)
+            problem = msgspec.json.decode(response.content, type=wire.ProblemDocument)
         except msgspec.DecodeError:
-            problem = wire.Problem()
+            problem = wire.ProblemDocument()
         message = f"{problem.title} {problem.detail}".strip() or f"HTTP {response.status_code}"
         raise ServiceError(problem.name, response.status_code, message)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from shoal.engines.base import Batch, Results
+from shoal.engines.base import Results, TaskBatch
 from shoal.engines.cluster import check_version
 from shoal.engines.steps import Job, Steps
 from shoal.model import State
@@ -51,7 +51,7 @@ class RunningJob:
     done: int = 0
 
 
-def run_in_actors(batch: Batch[Any, Any], *, n_actors: int) -> Results[Any]:
+def run_in_actors(batch: TaskBatch[Any, Any], *, n_actors: int) -> Results[Any]:
     """Yield (index, result) as the jobs of work in ``Steps`` finish, ``n_actors`` at a time."""
     import ray
 

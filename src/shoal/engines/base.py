@@ -14,7 +14,7 @@ Tick = Callable[[int], None]
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-Work: TypeAlias = Callable[[Task, Tick], Result]
+WorkFunction: TypeAlias = Callable[[Task, Tick], Result]
 Results: TypeAlias = Generator[tuple[int, Result], None, None]
 
 MAX_DEATHS = 3
@@ -37,7 +37,7 @@ class Engine:
 
     def run(
         self,
-        work: Work[Task, Result],
+        work: WorkFunction[Task, Result],
         tasks: Sequence[Task],
         *,
         tick: Tick | None = None,
@@ -50,18 +50,18 @@ class Engine:
         returns what replaces its result; without it, the error is raised.
         """
         if tasks:
-            yield from self._run(Batch(work, tasks, tick, lost))
+            yield from self._run(TaskBatch(work, tasks, tick, lost))
 
-    def _run(self, batch: Batch[Task, Result]) -> Results[Result]:
+    def _run(self, batch: TaskBatch[Task, Result]) -> Results[Result]:
         raise NotImplementedError
 
 
-class Batch(Generic[Task, Result]):
+class TaskBatch(Generic[Task, Result]):
     """The tasks of a run, and the workers that each has killed."""
 
     def __init__(
         self,
-        work: Work[Task, Result],
+        work: WorkFunction[Task, Result],
         tasks: Sequence[Task],
         tick: Tick | None,
         lost: Callable[[int, LostTaskError], Result] | None,

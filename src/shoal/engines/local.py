@@ -16,7 +16,16 @@ from multiprocessing.connection import Connection, wait
 from threading import Thread
 from typing import Any
 
-from shoal.engines.base import MAX_DEATHS, Batch, Engine, Result, Results, Task, TickBuffer, Work
+from shoal.engines.base import (
+    MAX_DEATHS,
+    Engine,
+    Result,
+    Results,
+    Task,
+    TaskBatch,
+    TickBuffer,
+    WorkFunction,
+)
 from shoal.errors import ShoalError
 from shoal.model.numbers import whole_number
 
@@ -36,7 +45,7 @@ class LocalEngine(Engine):
         """Return how many tasks run at a time."""
         return self.n_workers
 
-    def _run(self, batch: Batch[Task, Result]) -> Results[Result]:
+    def _run(self, batch: TaskBatch[Task, Result]) -> Results[Result]:
         n_workers = min(self.n_workers, len(batch.tasks))
         if n_workers > 1 or batch.expects_losses:
             yield from _run_in_workers(batch, n_workers)
@@ -48,7 +57,7 @@ class LocalEngine(Engine):
 class _Worker:
     """A process, the engine's end of its pipe, and the task that it works on."""
 
-    def __init__(self, work: Work[Task, Result]) -> None:
+    def __init__(self, work: WorkFunction[Task, Result]) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, child_end = context.Pipe()
         self.process = context.Process(target=_serve, args=(child_end, work), daemon=True)
@@ -75,7 +84,7 @@ class _Worker:
         self.process.join()
 
 
-def _run_in_workers(batch: Batch[Task, Result], n_workers: int) -> Results[Result]:
+def _run_in_workers(batch: TaskBatch[Task, Result], n_workers: int) -> Results[Result]:
     waiting = deque(range(len(batch.tasks)))
     workers: list[_Worker] = []
     n_failed_starts = 0
@@ -143,7 +152,7 @@ def _check_start(worker: _Worker, n_failed_starts: int) -> None:
         raise ShoalError(f"{n_failed_starts} worker processes were killed before they could start.")
 
 
-def _serve(pipe: Connection, work: Work[Task, Result]) -> None:
+def _serve(pipe: Connection, work: WorkFunction[Task, Result]) -> None:
     """Work on one task after another, until the pipe ends."""
     Thread(target=_exit_with_parent, daemon=True).start()
     with suppress(EOFError, OSError):

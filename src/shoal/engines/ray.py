@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 from shoal.engines.actors import run_in_actors
 from shoal.engines.base import (
     SECONDS_BETWEEN_TICKS,
-    Batch,
     Engine,
     Result,
     Results,
     Task,
+    TaskBatch,
     Tick,
     TickBuffer,
-    Work,
+    WorkFunction,
 )
 from shoal.engines.cluster import check_address, check_version, connect
 from shoal.engines.steps import Steps
@@ -63,7 +63,7 @@ class RayEngine(Engine):
         self.connect()
         return self.n_workers or _cores()
 
-    def _run(self, batch: Batch[Task, Result]) -> Results[Result]:
+    def _run(self, batch: TaskBatch[Task, Result]) -> Results[Result]:
         n_tasks = self.capacity()  # connects
 
         import ray
@@ -76,7 +76,7 @@ class RayEngine(Engine):
         except ray.exceptions.RayTaskError as error:
             raise _cause(error) from None
 
-    def _run_tasks(self, batch: Batch[Task, Result]) -> Results[Result]:
+    def _run_tasks(self, batch: TaskBatch[Task, Result]) -> Results[Result]:
         import ray
 
         remote: Any = ray.remote(num_cpus=1, max_retries=0)(_work)
@@ -135,7 +135,11 @@ def _cause(error: Any) -> Exception:
 
 
 def _work(
-    work: Work[Task, Result], task: Task, expected_version: str, actor: Any, attempt: Attempt
+    work: WorkFunction[Task, Result],
+    task: Task,
+    expected_version: str,
+    actor: Any,
+    attempt: Attempt,
 ) -> tuple[Result, int]:
     """Do a task on a node of the cluster; return its result and its ticks."""
     check_version(expected_version)

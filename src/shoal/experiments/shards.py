@@ -74,13 +74,10 @@ def simulate_shards(
     ]
     by_number = dict((engine or LocalEngine()).run(Steps(ShardJob), cells, tick=progress))
     runs = [by_number[number] for number in range(problem.n_shards)]
+    played = runs[0].problem
     return replace(
         runs[0],
-        problem=replace(
-            problem,
-            min_group_size=runs[0].problem.min_group_size,
-            bounded=runs[0].problem.bounded,
-        ),
+        problem=replace(played, n_users=problem.n_users, n_shards=problem.n_shards),
         curves=np.concatenate([run.curves for run in runs]),
         smallest_group=min((run.smallest_group for run in runs if run.smallest_group), default=0),
         withheld=sum(run.withheld for run in runs),

@@ -11,9 +11,9 @@ import polars as pl
 
 from shoal.figures.style import colour_and_dash, end_labels, label_places
 
-Figure: TypeAlias = alt.LayerChart | alt.FacetChart
+SweepChart: TypeAlias = alt.LayerChart | alt.FacetChart
 
-NUMBERS = {
+NUMERIC_COLUMNS = {
     "n_users": "users",
     "n_arms": "arms",
     "min_group_size": "least group C",
@@ -21,7 +21,7 @@ NUMBERS = {
     "participation": "participation",
 }
 WORDS = {"instance": "instances", "rewards": "rewards"}
-SETTING = {**WORDS, **NUMBERS}
+SETTING = {**WORDS, **NUMERIC_COLUMNS}
 """What a sweep may vary apart from policies and their options, with its name for people."""
 
 LOG_SCALE_RATIO = 20
@@ -48,7 +48,7 @@ def with_labels(summary: pl.DataFrame) -> pl.DataFrame:
     return summary.with_columns(label=pl.Series(labels, dtype=pl.String))
 
 
-def settings_figures(summary: pl.DataFrame) -> dict[str, Figure]:
+def settings_figures(summary: pl.DataFrame) -> dict[str, SweepChart]:
     """Draw regret per user and round against the number that takes the most values.
 
     There is a figure for each combination of the other settings, by its name. ``summary`` has
@@ -57,7 +57,7 @@ def settings_figures(summary: pl.DataFrame) -> dict[str, Figure]:
     per = pl.col("n_users") * pl.col("horizon")
     scaled = summary.with_columns(pl.col("mean", "low", "high") / per)
     names = varied(summary)
-    numbers = [name for name in names if name in NUMBERS]
+    numbers = [name for name in names if name in NUMERIC_COLUMNS]
     axis = max(numbers, key=lambda name: summary[name].n_unique()) if numbers else None
     rest = [name for name in names if name != axis]
     labels = summary["label"].unique(maintain_order=True).to_list()
@@ -77,13 +77,13 @@ def parts(frame: pl.DataFrame, names: Sequence[str]) -> list[tuple[str, pl.DataF
     ]
 
 
-def _lines(part: pl.DataFrame, axis: str, labels: list[str], title: str) -> Figure:
+def _lines(part: pl.DataFrame, axis: str, labels: list[str], title: str) -> SweepChart:
     part = part.sort(axis)
     values = part[axis].unique().sort().to_list()
     colour, dash = colour_and_dash("label", labels)
     wide = values[0] > 0 and values[-1] / values[0] >= LOG_SCALE_RATIO
     x = (
-        alt.X(f"{axis}:Q", title=NUMBERS[axis])
+        alt.X(f"{axis}:Q", title=NUMERIC_COLUMNS[axis])
         .scale(type="log" if wide else "linear", zero=False, nice=False, padding=12)
         .axis(values=values, format="~s", grid=False)
     )
@@ -98,7 +98,7 @@ def _lines(part: pl.DataFrame, axis: str, labels: list[str], title: str) -> Figu
     return alt.layer(intervals, lines, points, names).properties(title=title)
 
 
-def _dots(part: pl.DataFrame, labels: list[str], title: str) -> Figure:
+def _dots(part: pl.DataFrame, labels: list[str], title: str) -> SweepChart:
     """Nothing but policies differ: a row for each."""
     colour, _ = colour_and_dash("label", labels)
     y = alt.Y("label:N", title=None, sort="x")

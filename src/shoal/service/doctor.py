@@ -23,7 +23,7 @@ from shoal.service.clock import system_clock
 from shoal.service.settings import Settings
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
-from shoal.service.store.migrate import Role, current, newest
+from shoal.service.store.migrate import StoreRole, current, newest
 
 MAX_SKEW = 2_000  # milliseconds
 
@@ -36,7 +36,7 @@ class Finding:
     fault: str = ""
 
 
-def examine(settings: Settings, role: Role) -> Iterator[Finding]:
+def examine(settings: Settings, role: StoreRole) -> Iterator[Finding]:
     """Check everything about one role on this machine."""
     if role == "aggregator":
         yield _key_file(settings.key_file)
@@ -71,7 +71,7 @@ def _aggregator_clock(address: str) -> Iterator[Finding]:
     yield Finding("this machine's clock and the aggregator's agree", fault)
 
 
-def _store(database: Database, role: Role, settings: Settings) -> Iterator[Finding]:
+def _store(database: Database, role: StoreRole, settings: Settings) -> Iterator[Finding]:
     check = f"the {role}'s store answers"
     if not database.exists():
         yield Finding(check, f"{database.file} is missing")

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from shoal.errors import InvalidInputError, ShoalError
 
-ROLES = ("operator", "app", "analyst")  # as the first start prints them
+PRINTED_ROLES = ("operator", "app", "analyst")  # as the first start prints them
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def embedded(*, port: int = 0, settings: Mapping[str, str] | None = None) -> Ite
     """
     with TemporaryDirectory(prefix="shoal-") as name, ExitStack() as stack:
         folder = Path(name)
-        port = free_port(wanted=port)
+        port = free_port(port=port)
         environment = {k: v for k, v in os.environ.items() if not k.startswith("SHOAL_")} | {
             "SHOAL_DATA": str(folder / "data"),
             "SHOAL_AGGREGATOR_PORT": str(port),
@@ -59,7 +59,7 @@ def embedded(*, port: int = 0, settings: Mapping[str, str] | None = None) -> Ite
         stack.callback(_stop, tree)
         assert tree.stdout is not None
         tokens: dict[str, str] = {}
-        while len(tokens) < len(ROLES):
+        while len(tokens) < len(PRINTED_ROLES):
             role, _, token = tree.stdout.readline().partition(" ")
             if not role:
                 log.seek(0)
@@ -69,16 +69,16 @@ def embedded(*, port: int = 0, settings: Mapping[str, str] | None = None) -> Ite
         yield Embedded(f"http://127.0.0.1:{port}", tokens, tree.pid)
 
 
-def free_port(*, wanted: int = 0) -> int:
-    """Return a free port of this machine, or refuse the one that is wanted."""
+def free_port(*, port: int = 0) -> int:
+    """Return a free port of this machine, or refuse the one that is named."""
     with socket.socket() as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            trial.bind(("127.0.0.1", wanted))
+            trial.bind(("127.0.0.1", port))
         except (OSError, OverflowError) as error:
-            raise InvalidInputError(f"port must be free; {wanted}: {error}.") from None
-        port: int = trial.getsockname()[1]
-        return port
+            raise InvalidInputError(f"port must be free; {port}: {error}.") from None
+        chosen: int = trial.getsockname()[1]
+        return chosen
 
 
 def _stop(tree: subprocess.Popen[str]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from shoal.errors import ShoalError
-from shoal.wire import PROBLEM_TYPE, Problem
+from shoal.wire import PROBLEM_TYPE, ProblemDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Kind:
 
     def document(self, detail: str = "") -> bytes:
         """Return the problem as JSON."""
-        return msgspec.json.encode(Problem(self.type, self.title, self.status, detail))
+        return msgspec.json.encode(ProblemDocument(self.type, self.title, self.status, detail))
 
 
 MEDIA_TYPE = "application/problem+json"
@@ -74,7 +74,7 @@ ROUND_ORDER = Kind("round-order", 409, "Rounds open one after the other, each af
 ROUND_NOT_OPEN = Kind("round-not-open", 409, "The round is not open.")
 ROUND_ABANDONED = Kind("round-abandoned", 409, "The round was abandoned; it has no release.")
 PLAN_FROZEN = Kind("plan-frozen", 409, "The round's plan is frozen and differs.")
-ROSTER_CHANGED = Kind("roster-changed", 409, "Users joined or left; the plan must be made anew.")
+ROSTER_CHANGED = Kind("roster-changed", 409, "Users joined or left; the plan must be made again.")
 PLAN_REFUSED = Kind(
     "plan-refused", 422, "The plan breaks anonymity, or does not fit the seats and arms."
 )

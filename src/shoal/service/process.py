@@ -20,7 +20,7 @@ from shoal.service.connections import connections, max_connections
 from shoal.service.settings import Settings
 from shoal.service.store import Database
 from shoal.service.store.hold import hold
-from shoal.service.store.migrate import Role, upgrade
+from shoal.service.store.migrate import StoreRole, upgrade
 
 if TYPE_CHECKING:
     from shoal.service.aggregator.tokens import Access
@@ -29,7 +29,7 @@ SUPERVISED = "SHOAL_SUPERVISED"
 HEAD_SECONDS = 20.0  # that a request's head may take to reach the learner
 
 
-def open_store(url: str, role: Role) -> Database:
+def open_store(url: str, role: StoreRole) -> Database:
     """Open a store at the newest schema, for this process alone."""
     database = Database(url)
     try:
@@ -72,7 +72,7 @@ def run_aggregator(
     _serve(app, listener, seconds=part.body_seconds, stop=aggregator.notifier.close)
 
 
-def _bind(role: Role, host: str, port: int) -> socket:
+def _bind(role: StoreRole, host: str, port: int) -> socket:
     """Bind an address before anything is created; requests wait until it is served."""
     try:
         family, kind, protocol, _, address = getaddrinfo(host, port, type=SOCK_STREAM)[0]

@@ -17,7 +17,7 @@ from sqlalchemy import URL
 from shoal.errors import InvalidInputError, UnknownNameError
 
 if TYPE_CHECKING:
-    from shoal.service.store.migrate import Role
+    from shoal.service.store.migrate import StoreRole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class Settings:
     aggregator: AggregatorSettings = field(default_factory=AggregatorSettings)
     learner: LearnerSettings = field(default_factory=LearnerSettings)
 
-    def database(self, role: Role) -> str:
+    def database(self, role: StoreRole) -> str:
         """Return the address of a role's store."""
         address = self.aggregator.database if role == "aggregator" else self.learner.database
         file = str(self.data / f"{role}.db")
@@ -75,7 +75,7 @@ class Settings:
         return self.key_file.with_name(f"{self.key_file.name}.rounds")
 
 
-def environment_of(settings: Settings, role: Role) -> dict[str, str]:
+def environment_of(settings: Settings, role: StoreRole) -> dict[str, str]:
     """Return one role's settings as its environment, with nothing about the other's.
 
     Examples
@@ -122,7 +122,7 @@ def _read_file(file: Path) -> dict[str, Any]:
 
 
 def _read_role(
-    role: Role,
+    role: StoreRole,
     kind: type[AggregatorSettings | LearnerSettings],
     tables: Mapping[str, Any],
     environment: Mapping[str, str],

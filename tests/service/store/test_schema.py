@@ -13,14 +13,16 @@ from tests.service.conftest import Stores, as_user
 
 from shoal.errors import InvalidInputError
 from shoal.service.store import Database, aggregator, learner
-from shoal.service.store.migrate import Role, current, newest, upgrade
+from shoal.service.store.migrate import StoreRole, current, newest, upgrade
 
-ROLES: list[Role] = ["aggregator", "learner"]
+ROLES: list[StoreRole] = ["aggregator", "learner"]
 SCHEMAS = {"aggregator": aggregator.metadata, "learner": learner.metadata}
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_migrations_make_exactly_the_tables_that_the_code_uses(stores: Stores, role: Role) -> None:
+def test_migrations_make_exactly_the_tables_that_the_code_uses(
+    stores: Stores, role: StoreRole
+) -> None:
     database = stores.open(role)
     assert current(database) == newest(role)
     with database.read() as connection:
@@ -29,7 +31,9 @@ def test_migrations_make_exactly_the_tables_that_the_code_uses(stores: Stores, r
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_upgrading_from_the_first_schema_keeps_what_is_stored(stores: Stores, role: Role) -> None:
+def test_upgrading_from_the_first_schema_keeps_what_is_stored(
+    stores: Stores, role: StoreRole
+) -> None:
     database = Database(getattr(stores, role))
     upgrade(database, role, version=f"{role[0]}0001")
     with database.write() as connection:

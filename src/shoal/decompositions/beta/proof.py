@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shoal.arrays import BoolArray, FloatArray
+from shoal.arrays import BoolArray, FloatArray, FractionArray
 from shoal.decompositions.beta.max_beta import ENUMERATED_ARMS
 from shoal.decompositions.beta.open_sets import OpenSetProgram, fillable_sets
 from shoal.decompositions.demand import BatchedGraph
 from shoal.errors import InvalidInputError
 
 _DENOMINATOR = 10**6
-Fractions = NDArray[np.object_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,10 +39,10 @@ class Proof:
     lower: Fraction
     upper: Fraction
     open_sets: BoolArray
-    set_weights: Fractions
-    plays: Fractions
-    prices: Fractions
-    crowd_prices: Fractions
+    set_weights: FractionArray
+    plays: FractionArray
+    prices: FractionArray
+    crowd_prices: FractionArray
 
     @property
     def tight(self) -> bool:
@@ -79,7 +77,7 @@ def prove_beta(graph: BatchedGraph, *, exact: bool = False) -> Proof:
     )
 
 
-def _fractions(values: FloatArray) -> Fractions:
+def _fractions(values: FloatArray) -> FractionArray:
     flat = [Fraction(value).limit_denominator(_DENOMINATOR) for value in values.ravel().tolist()]
     fractions = np.empty(len(flat), np.object_)
     fractions[:] = flat
@@ -87,7 +85,12 @@ def _fractions(values: FloatArray) -> Fractions:
 
 
 def lower_bound(
-    graph: BatchedGraph, sets: BoolArray, weights: Fractions, plays: Fractions, *, exact: bool
+    graph: BatchedGraph,
+    sets: BoolArray,
+    weights: FractionArray,
+    plays: FractionArray,
+    *,
+    exact: bool,
 ) -> Fraction:
     """Return the beta that the mixture reaches; 0 if it breaks a rule, however slightly."""
     patterns, counts, min_crowd = graph
@@ -108,7 +111,7 @@ def lower_bound(
 
 
 def upper_bound(
-    graph: BatchedGraph, sets: BoolArray, prices: Fractions, crowd_prices: Fractions
+    graph: BatchedGraph, sets: BoolArray, prices: FractionArray, crowd_prices: FractionArray
 ) -> Fraction:
     """Return the bound that the prices prove: no plays of any open set are worth more.
 

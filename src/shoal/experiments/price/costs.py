@@ -150,14 +150,14 @@ class Price:
             f"earn {more} more than the best single arm for everyone"
         )
         if best is not chosen:
-            kept = chosen.share.mean / best.share.mean
+            share_kept = chosen.share.mean / best.share.mean
             alone = best.min_group_size == 1
-            sentence += f", {kept:.0%} of the gain "
+            sentence += f", {share_kept:.0%} of the gain "
             sentence += "without anonymity" if alone else f"with groups of {best.min_group_size}"
         larger = [cost for cost in self.costs if cost.min_group_size > chosen.min_group_size]
         if larger:
-            kept = max(0.0, larger[0].share.mean / best.share.mean)
-            sentence += f"; groups of {larger[0].min_group_size} would keep {kept:.0%}"
+            share_kept = max(0.0, larger[0].share.mean / best.share.mean)
+            sentence += f"; groups of {larger[0].min_group_size} would keep {share_kept:.0%}"
         return sentence + "."
 
     @property

@@ -3,11 +3,11 @@
 from shoal.experiments.sweep.configuration import Configuration, read_configuration
 from shoal.experiments.sweep.results import read_sweep
 from shoal.experiments.sweep.run import SweepSummary, sweep
-from shoal.experiments.sweep.status import Status, status
+from shoal.experiments.sweep.status import SweepStatus, status
 
 __all__ = [
     "Configuration",
-    "Status",
+    "SweepStatus",
     "SweepSummary",
     "read_configuration",
     "read_sweep",

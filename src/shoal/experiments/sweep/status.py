@@ -13,7 +13,7 @@ from shoal.experiments.sweep.folder import SweepFolder
 
 
 @dataclass(frozen=True)
-class Status:
+class SweepStatus:
     """Counts of cells; ``seconds_left`` is None where no sweep runs or it has just begun.
 
     ``failures`` holds the failed cells by name: what each was, and why it failed.
@@ -29,7 +29,7 @@ class Status:
     failures: Mapping[str, dict[str, str]] = field(default_factory=dict)
 
 
-def status(folder: str | Path) -> Status:
+def status(folder: str | Path) -> SweepStatus:
     """Return the progress of a sweep; it counts as running only while its process lives."""
     files = SweepFolder(Path(folder))
     content = files.configuration()
@@ -46,7 +46,7 @@ def status(folder: str | Path) -> Status:
     progress = files.progress() if at_work else {}
     unfinished = len(cells) - done - len(failures)
     running = min(int(progress.get("running", 0)), unfinished)
-    return Status(
+    return SweepStatus(
         total=len(cells),
         done=done,
         running=running,

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, insert
 from shoal.service.aggregator import rounds
 from shoal.service.aggregator.campaigns import Directory
 from shoal.service.aggregator.keys import RoundKeys
-from shoal.service.aggregator.rounds import ABANDONED, OPEN, RELEASED, WANTED, Round, Rounds
+from shoal.service.aggregator.rounds import ABANDONED, OPEN, RELEASED, WANTED, RoundRecord, Rounds
 from shoal.service.clock import Clock
 from shoal.service.store import aggregator as store
 from shoal.wire import LearnerProgress
@@ -39,12 +39,12 @@ class Epochs:
         """Return how far the learner is in a campaign, None before it has said so."""
         return self._progress.get(name)
 
-    def sync_learner(self, progress: Mapping[str, LearnerProgress]) -> list[Round]:
+    def sync_learner(self, progress: Mapping[str, LearnerProgress]) -> list[RoundRecord]:
         """Record how far the learner is; return the last rounds that it has work with.
 
         A campaign that the learner does not name is new to it.
         """
-        work: list[Round] = []
+        work: list[RoundRecord] = []
         for name in self._directory.names():
             current = progress.get(name, LearnerProgress(0, 0))
             self._record(name, current)

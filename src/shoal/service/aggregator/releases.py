@@ -21,7 +21,7 @@ from shoal.service.aggregator.group_sums import read_sums
 from shoal.service.aggregator.keys import RoundKeys
 from shoal.service.aggregator.plans import FrozenPlan
 from shoal.service.aggregator.release import Document, arm_by_group, make_document
-from shoal.service.aggregator.rounds import ABANDONED, RELEASED, WANTED, Round, Rounds
+from shoal.service.aggregator.rounds import ABANDONED, RELEASED, WANTED, RoundRecord, Rounds
 from shoal.service.campaign import Campaign
 from shoal.service.clock import Clock
 from shoal.service.problems import (
@@ -58,7 +58,7 @@ class Releases:
             self.on_release(document)
         return document
 
-    def _releasable(self, connection: Connection, name: str, number: int) -> Round | None:
+    def _releasable(self, connection: Connection, name: str, number: int) -> RoundRecord | None:
         """Return an open round, locked; None where it is released, or refuse."""
         progress = self._epochs.progress(name)
         if progress is None:
@@ -72,7 +72,7 @@ class Releases:
             raise ProblemError(ROUND_NOT_OPEN)
         return round_
 
-    def _release(self, connection: Connection, round_: Round, campaign: Campaign) -> Document:
+    def _release(self, connection: Connection, round_: RoundRecord, campaign: Campaign) -> Document:
         plan = rounds.load_plan(connection, round_.id)
         assert plan is not None
         key = self._keys.get(round_.id)

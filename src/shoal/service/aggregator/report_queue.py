@@ -27,11 +27,11 @@ from shoal.service.store import Database
 
 MAX_BATCHES = 64  # in one transaction
 
-Refused = list[tuple[int, Kind]]  # position in the batch, and why
+RefusedReports = list[tuple[int, Kind]]  # position in the batch, and why
 
 
 @dataclass(eq=False, repr=False, slots=True)
-class Batch:
+class ReportBatch:
     """Valid reports for one round, and what to answer once they are durable."""
 
     round_id: int
@@ -39,8 +39,8 @@ class Batch:
     seats: LongArray  # (n_valid,)
     steps: LongArray  # (n_valid,)
     positions: LongArray  # (n_valid,), in the request
-    refused: Refused
-    answer: Future[Refused] = field(default_factory=Future)
+    refused: RefusedReports
+    answer: Future[RefusedReports] = field(default_factory=Future)
 
     def finish(self, late: BoolArray) -> None:
         """Answer, with the reports of ``late`` seats, (n_seats,), refused too."""
@@ -67,13 +67,13 @@ class ReportQueue:
         self._directory = directory
         self._rounds = rounds
         self._keys = keys
-        self._waiting: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[ReportBatch | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="report-queue", daemon=True)
         self._thread.start()
 
     def submit(
         self, name: str, number: int, reports: Sequence[tuple[str, float]]
-    ) -> Future[Refused]:
+    ) -> Future[RefusedReports]:
         """Count reports; the future says which were refused and why, in order, once durable."""
         reward_steps = self._directory.campaign(name).reward_steps
         round_id, plan = self._rounds.plan(name, number)
@@ -86,7 +86,7 @@ class ReportQueue:
             (position, OUT_OF_RANGE if playing[position] else UNKNOWN_USER)
             for position in np.flatnonzero(~playing | (steps < 0)).tolist()
         ]
-        batch = Batch(round_id, plan.groups, seats[valid], steps[valid], valid, refused)
+        batch = ReportBatch(round_id, plan.groups, seats[valid], steps[valid], valid, refused)
         self._waiting.put(batch)
         return batch.answer
 
@@ -98,7 +98,7 @@ class ReportQueue:
     def _work(self) -> None:
         closed = False
         while not closed:
-            batches: list[Batch] = []
+            batches: list[ReportBatch] = []
             batch = self._waiting.get()
             while batch is not None:
                 batches.append(batch)
@@ -112,7 +112,7 @@ class ReportQueue:
             if batches:
                 self._finish(batches)
 
-    def _finish(self, batches: list[Batch]) -> None:
+    def _finish(self, batches: list[ReportBatch]) -> None:
         try:
             late = self._commit(batches)
         except Exception as error:
@@ -122,9 +122,9 @@ class ReportQueue:
         for batch in batches:
             batch.finish(late[batch.round_id])
 
-    def _commit(self, batches: list[Batch]) -> dict[int, BoolArray]:
+    def _commit(self, batches: list[ReportBatch]) -> dict[int, BoolArray]:
         """Count batches in one transaction; return each round's late seats, (n_seats,)."""
-        by_round: dict[int, list[Batch]] = {}
+        by_round: dict[int, list[ReportBatch]] = {}
         for batch in batches:
             by_round.setdefault(batch.round_id, []).append(batch)
         with self._database.write() as connection:
@@ -133,7 +133,9 @@ class ReportQueue:
                 for round_id in sorted(by_round)
             }
 
-    def _count(self, connection: Connection, round_id: int, batches: list[Batch]) -> BoolArray:
+    def _count(
+        self, connection: Connection, round_id: int, batches: list[ReportBatch]
+    ) -> BoolArray:
         """Count one round's batches; return the seats whose reports come too late, (n_seats,)."""
         groups = batches[0].groups
         state = lock_state(connection, round_id)

@@ -37,7 +37,7 @@ MAX_CACHED_SEATS = 2**24  # of all plans in memory
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class RoundRecord:
     """A round without its plan."""
 
     id: int
@@ -50,7 +50,7 @@ class Round:
     closed_at: int | None
 
 
-_COLUMNS = [store.rounds.c[field.name] for field in fields(Round)]
+_COLUMNS = [store.rounds.c[field.name] for field in fields(RoundRecord)]
 
 
 class Rounds:
@@ -64,7 +64,7 @@ class Rounds:
         self._notifier = notifier
         self._clock = clock
         self.lock = threading.RLock()  # for changes; a look-up waits for none
-        self._latest: Cache[str, Round | None] = Cache(database, _load_latest)
+        self._latest: Cache[str, RoundRecord | None] = Cache(database, _load_latest)
         self._plans: Cache[tuple[str, int], tuple[int, FrozenPlan]] = Cache(
             database, _load_plan, size_of=lambda row: row[1].arms.size, max_size=MAX_CACHED_SEATS
         )
@@ -79,7 +79,7 @@ class Rounds:
         finally:
             self._notifier.notify()
 
-    def latest(self, name: str) -> Round | None:
+    def latest(self, name: str) -> RoundRecord | None:
         """Return a campaign's last round, None before the first, or refuse the name."""
         return self._latest.get(name)
 
@@ -88,7 +88,7 @@ class Rounds:
         last = self.latest(name)
         return last.number + 1 if last else 1
 
-    def get(self, name: str, number: int) -> Round:
+    def get(self, name: str, number: int) -> RoundRecord:
         """Return a round, or refuse its number."""
         self._directory.campaign(name)
         with self._database.read() as connection:
@@ -179,7 +179,7 @@ class Rounds:
         with self.lock, self._database.write() as connection:
             summaries.keep_estimates(connection, name, number, millionths)
 
-    def all_reported(self, round_: Round) -> bool:
+    def all_reported(self, round_: RoundRecord) -> bool:
         """Return whether everyone in an open round has reported; for the schedule only."""
         _, plan = self.plan(round_.campaign, round_.number)
         table = store.reports
@@ -187,7 +187,7 @@ class Rounds:
         with self._database.read() as connection:
             return connection.scalar(query) == int((plan.arms >= 0).sum())
 
-    def begin_by(self, round_: Round, *, now: int) -> Round | None:
+    def begin_by(self, round_: RoundRecord, *, now: int) -> RoundRecord | None:
         """Let a round that began in the future, by a clock that was wrong, begin now."""
         table = store.rounds
         with self.change(round_.campaign) as connection:
@@ -197,22 +197,22 @@ class Rounds:
         return self.latest(round_.campaign)
 
 
-def find(connection: Connection, campaign: str, number: int, *, lock: bool = False) -> Round:
+def find(connection: Connection, campaign: str, number: int, *, lock: bool = False) -> RoundRecord:
     """Return a round, or refuse its number; ``lock`` keeps others from changing it."""
     table = store.rounds
     query = select(*_COLUMNS).where(table.c.campaign == campaign, table.c.number == number)
     row = connection.execute(query.with_for_update() if lock else query).first()
     if row is None:
         raise ProblemError(UNKNOWN_ROUND)
-    return Round(*row)
+    return RoundRecord(*row)
 
 
-def latest(connection: Connection, campaign: str) -> Round | None:
+def latest(connection: Connection, campaign: str) -> RoundRecord | None:
     """Return the last round, None before the first."""
     table = store.rounds
     query = select(*_COLUMNS).where(table.c.campaign == campaign)
     row = connection.execute(query.order_by(table.c.number.desc()).limit(1)).first()
-    return None if row is None else Round(*row)
+    return None if row is None else RoundRecord(*row)
 
 
 def lock_state(connection: Connection, round_id: int) -> str:
@@ -233,7 +233,7 @@ def load_plan(connection: Connection, round_id: int) -> FrozenPlan | None:
     return FrozenPlan(np.frombuffer(row.arms, np.int32), np.frombuffer(row.groups, np.int32))
 
 
-def _load_latest(connection: Connection, campaign: str) -> Round | None:
+def _load_latest(connection: Connection, campaign: str) -> RoundRecord | None:
     campaigns.require(connection, campaign)
     return latest(connection, campaign)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 
 from shoal.service.aggregator.release import Document
-from shoal.service.aggregator.rounds import OPEN, WANTED, Round
+from shoal.service.aggregator.rounds import OPEN, WANTED, RoundRecord
 from shoal.service.aggregator.service import Aggregator
 from shoal.service.campaign import Campaign, Schedule
 from shoal.service.clock import HOUR
@@ -63,7 +63,7 @@ def _step(aggregator: Aggregator, name: str, campaign: Campaign) -> Document | N
     return None
 
 
-def _ends(aggregator: Aggregator, open_round: Round, schedule: Schedule) -> bool:
+def _ends(aggregator: Aggregator, open_round: RoundRecord, schedule: Schedule) -> bool:
     opened = open_round.opened_at or open_round.wanted_at
     if aggregator.clock() >= opened + schedule.close_after_hours * HOUR:
         return True

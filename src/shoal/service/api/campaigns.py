@@ -22,7 +22,7 @@ ArmName = Annotated[
     str, Path(pattern=WORD, description="Any text of 1 to 64 characters but . and ..")
 ]
 Users = Annotated[list[Annotated[str, StringConstraints(pattern=USER)]], Field(max_length=200_000)]
-Movement = Annotated[
+MovementBody = Annotated[
     wire.Movement,
     Body(),
     Checked(
@@ -79,7 +79,7 @@ def read_campaign(name: Name, aggregator: Service) -> CampaignState:
 
 
 @router.post("/{name}/users", dependencies=[allow("operator")])
-def move_users(name: Name, movement: Movement, aggregator: Service) -> Moved:
+def move_users(name: Name, movement: MovementBody, aggregator: Service) -> Moved:
     """Enrol and withdraw users in bulk, all or nobody; repeating it changes nothing."""
     joined, left = aggregator.directory.move(
         name, list(movement.join), list(movement.leave), erase=movement.erase

@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from shoal import wire
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.plans import FrozenPlan
-from shoal.service.aggregator.rounds import WANTED, Round
+from shoal.service.aggregator.rounds import WANTED, RoundRecord
 from shoal.service.api.schemas import JSON, Checked, answer, request_body
 from shoal.service.campaign import NAME
 from shoal.service.problems import INVALID, MALFORMED, PLAN_REFUSED, ProblemError
@@ -33,7 +33,7 @@ ROUND = "/campaigns/{name}/rounds/{number}"
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Progress = Annotated[wire.LearnerProgress, Checked(planned=Count, learnt=Count, reading=Count)]
 CampaignName = Annotated[str, StringConstraints(pattern=NAME)]
-Sync = Annotated[
+SyncBody = Annotated[
     wire.Sync,
     Body(),
     Checked(
@@ -42,11 +42,11 @@ Sync = Annotated[
     ),
 ]
 Shares = Annotated[list[Annotated[float, Field(ge=0, le=1)] | None], Field(max_length=1000)]
-Estimates = Annotated[wire.Estimates, Body(), Checked(means=Shares, half_widths=Shares)]
+EstimatesBody = Annotated[wire.Estimates, Body(), Checked(means=Shares, half_widths=Shares)]
 
 
 @router.post("/learner/sync")
-async def sync(known: Sync, aggregator: Service) -> wire.WorkList:
+async def sync(known: SyncBody, aggregator: Service) -> wire.WorkList:
     """Send the learner's progress, and wait for work."""
     rounds = await _wait_for_work(known, aggregator)
     return wire.WorkList([wire.Work(r.campaign, r.number, r.state) for r in rounds])
@@ -57,14 +57,14 @@ async def sync(known: Sync, aggregator: Service) -> wire.WorkList:
     response_class=Response,
     responses=answer(wire.TaskList, "The campaigns that wait, with all that a plan needs."),
 )
-async def read_tasks(known: Sync, aggregator: Service) -> Response:
+async def read_tasks(known: SyncBody, aggregator: Service) -> Response:
     """Send the learner's progress, wait for work, and read what it needs."""
     rounds = await _wait_for_work(known, aggregator)
     tasks = await run_in_threadpool(lambda: [_task(aggregator, round_) for round_ in rounds])
     return Response(msgspec.json.encode(wire.TaskList(tasks)), media_type=JSON)
 
 
-async def _wait_for_work(known: wire.Sync, aggregator: Aggregator) -> list[Round]:
+async def _wait_for_work(known: wire.Sync, aggregator: Aggregator) -> list[RoundRecord]:
     ends = time.monotonic() + known.wait
     while True:
         version = aggregator.notifier.version
@@ -75,7 +75,7 @@ async def _wait_for_work(known: wire.Sync, aggregator: Aggregator) -> list[Round
         await aggregator.notifier.wait(version, seconds=left)
 
 
-def _task(aggregator: Aggregator, round_: Round) -> wire.Task:
+def _task(aggregator: Aggregator, round_: RoundRecord) -> wire.Task:
     name, number = round_.campaign, round_.number
     definition = aggregator.directory.campaign(name).model_dump(mode="json")
     eligible = _eligible(aggregator, name, number) if round_.state == WANTED else b""
@@ -114,7 +114,9 @@ async def freeze_plan(name: Name, number: Number, request: Request, aggregator: 
 
 
 @router.put(f"{ROUND}/estimates", status_code=204)
-def keep_estimates(name: Name, number: Number, estimates: Estimates, aggregator: Service) -> None:
+def keep_estimates(
+    name: Name, number: Number, estimates: EstimatesBody, aggregator: Service
+) -> None:
     """Keep what the learner believes of the arms before this round, for people to see."""
     aggregator.rounds.keep_estimates(name, number, _millionths(aggregator, name, estimates))
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from starlette.concurrency import run_in_threadpool
 
-from shoal.service.aggregator.rounds import WANTED, Round
+from shoal.service.aggregator.rounds import WANTED, RoundRecord
 from shoal.service.web.access import Name, Number, Service, allow
 from shoal.wire import Role, RoundState
 
@@ -75,6 +75,6 @@ def read_release(
     return Response(document, media_type="application/json")
 
 
-def _state(row: Round) -> RoundState:
+def _state(row: RoundRecord) -> RoundState:
     times = row.wanted_at, row.opened_at, row.closed_at
     return RoundState(row.campaign, row.number, row.state, row.plan_hash, *times)

@@ -9,13 +9,13 @@ from fastapi import APIRouter, Body, Request, Response
 from shoal import wire
 from shoal.service.api.schemas import Checked
 from shoal.service.web.access import Name, Service, TokenFirst, allow
-from shoal.service.web.metrics import MEDIA_TYPE, Metrics
+from shoal.service.web.metrics import METRICS_TYPE, Metrics
 from shoal.wire import IssuedToken, Role, Status, TokenRoles
 
 router = APIRouter(route_class=TokenFirst)
 
 
-TokenRequest = Annotated[wire.TokenRequest, Body(), Checked(role=Role)]
+TokenBody = Annotated[wire.TokenRequest, Body(), Checked(role=Role)]
 
 
 @router.get("/health", tags=["status"])
@@ -42,7 +42,7 @@ def ready(aggregator: Service, response: Response) -> Status:
 def metrics(request: Request) -> Response:
     """Read Prometheus metrics."""
     collected: Metrics = request.app.state.metrics
-    return Response(collected.text(), headers={"Content-Type": MEDIA_TYPE})
+    return Response(collected.text(), headers={"Content-Type": METRICS_TYPE})
 
 
 @router.get("/v1/tokens", tags=["tokens"], dependencies=[allow("operator")])
@@ -52,7 +52,7 @@ def list_tokens(aggregator: Service) -> TokenRoles:
 
 
 @router.put("/v1/tokens/{name}", tags=["tokens"], dependencies=[allow("operator")])
-def issue_token(name: Name, request: TokenRequest, aggregator: Service) -> IssuedToken:
+def issue_token(name: Name, request: TokenBody, aggregator: Service) -> IssuedToken:
     """Make a token, in place of any of that name; the answer is the only time it is shown."""
     role = cast("Role", request.role)
     return IssuedToken(name, role, aggregator.access.issue(name, role))

@@ -15,7 +15,7 @@ from fastapi import Depends, Request, Response
 from starlette.datastructures import FormData
 
 from shoal.service.dashboard.rendering import LoginNeededError, PageRequest
-from shoal.service.dashboard.sessions import LIFETIME, ROLES, Session, Sessions
+from shoal.service.dashboard.sessions import LIFETIME, VIEWER_ROLES, Session, Sessions
 from shoal.service.problems import CROSS_SITE, FORBIDDEN, UNAUTHENTICATED, ProblemError
 from shoal.service.web.access import Credentials, Service
 
@@ -59,7 +59,7 @@ def require_reader(session: OptionalSession, aggregator: Service, credentials: C
         role = aggregator.access.role_of(credentials.credentials)
         if role is None:
             raise ProblemError(UNAUTHENTICATED)
-        if role not in ROLES:
+        if role not in VIEWER_ROLES:
             raise ProblemError(FORBIDDEN)
     elif session is None:
         raise ProblemError(UNAUTHENTICATED)

@@ -30,7 +30,7 @@ LINES = {
 
 ``first`` and ``least`` have one value for all rounds.
 """
-DASHES = {
+ARM_DASHES = {
     "reward": [[1, 0], [7, 3], [2, 3]],
     "sizes": [[1, 0], [2, 4], [8, 4], [1, 0]],  # lines that lie on each other can all be seen
 }
@@ -85,7 +85,7 @@ def _specs() -> dict[str, Spec]:
 
 def _lines(name: str, y: alt.Y, spec: str) -> alt.Chart:
     labels = list(LINES[name].values())
-    dashes = alt.Scale(domain=labels, range=DASHES[name])
+    dashes = alt.Scale(domain=labels, range=ARM_DASHES[name])
     chart: alt.Chart = alt.Chart(alt.NamedData(name)).mark_line(strokeWidth=2)
     return chart.encode(
         x=_ROUND,

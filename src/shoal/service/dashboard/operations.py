@@ -20,7 +20,7 @@ from shoal.service.web.access import Name
 
 router = APIRouter(prefix="/campaigns/{name}", route_class=PageRoute, include_in_schema=False)
 
-MAX_USERS = 200_000  # in one file
+MAX_USERS_A_FORM = 200_000  # in one file
 
 
 @router.post("/open")
@@ -81,9 +81,9 @@ async def enrol_users(name: Name, form: OperatorForm, page: OperatorPage) -> Res
 def _enrol(name: str, data: bytes, page: PageRequest) -> Response:
     try:
         users = read_users(data)
-        if len(users) > MAX_USERS:
+        if len(users) > MAX_USERS_A_FORM:
             raise InvalidInputError(
-                f"the file must have at most {MAX_USERS:,} users; got {len(users):,}."
+                f"the file must have at most {MAX_USERS_A_FORM:,} users; got {len(users):,}."
             )
         joined = page.aggregator.directory.enrol(name, users)
     except (InvalidInputError, ProblemError) as error:

@@ -27,7 +27,7 @@ router = APIRouter(prefix="/v1/campaigns/{name}", tags=["campaigns"])
 MAX_ARMS = 10  # that a chart can tell apart
 TABLE_ROWS = 12
 
-After = Annotated[int, Query(ge=0, le=2**31 - 1, description="The last round that is known.")]
+AfterRound = Annotated[int, Query(ge=0, le=2**31 - 1, description="The last round that is known.")]
 Width = Annotated[int, Query(ge=0, le=2**31 - 1, description="Rounds to a point in what is known.")]
 Column = list[float | None]
 
@@ -90,7 +90,7 @@ class View(Frozen):
 
 @router.get("/progress", dependencies=[Depends(require_reader)], response_model=View)
 def read_progress(
-    name: Name, request: Request, aggregator: Service, after: After = 0, width: Width = 0
+    name: Name, request: Request, aggregator: Service, after: AfterRound = 0, width: Width = 0
 ) -> Response:
     """Read a campaign's curves: all of them, or what has changed since round ``after``."""
     body = campaign_view(aggregator, name, after=after, width=width).model_dump_json().encode()

@@ -20,7 +20,7 @@ from shoal.service.store import aggregator as store
 from shoal.wire import Role
 
 LIFETIME = 12 * HOUR
-ROLES: tuple[Role, ...] = ("operator", "analyst")
+VIEWER_ROLES: tuple[Role, ...] = ("operator", "analyst")
 MAX_FAILURES = 10  # a minute, from one address
 MINUTE = 60_000
 
@@ -52,7 +52,7 @@ class Sessions:
     def begin(self, token: str) -> Session | None:
         """Log in with a token, None if it is not known or its role has no pages."""
         holder = self._aggregator.access.holder(token)
-        if holder is None or holder.role not in ROLES:
+        if holder is None or holder.role not in VIEWER_ROLES:
             return None
         secret, now = secrets.token_urlsafe(32), self._aggregator.clock()
         table = store.sessions
@@ -77,7 +77,7 @@ class Sessions:
         if row is None or row.expires_at <= self._aggregator.clock():
             return None
         role = self._aggregator.access.still(row.token, bytes(row.token_digest))
-        return Session(row.token, role, secret) if role in ROLES else None
+        return Session(row.token, role, secret) if role in VIEWER_ROLES else None
 
     def end(self, secret: str) -> None:
         """Log out."""

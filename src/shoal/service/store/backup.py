@@ -21,7 +21,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from shoal.errors import InvalidInputError
 from shoal.service.store.database import Database
-from shoal.service.store.migrate import Role, current, upgrade_within
+from shoal.service.store.migrate import StoreRole, current, upgrade_within
 
 _FORMAT = "shoal-backup-1"
 _ROWS = 5_000
@@ -41,7 +41,7 @@ class Header(msgspec.Struct):
     """What a backup is of."""
 
     format: str
-    role: Role
+    role: StoreRole
     version: str
 
 
@@ -52,7 +52,7 @@ class Rows(msgspec.Struct):
     rows: list[dict[str, Any]]
 
 
-def back_up(database: Database, role: Role, file: Path) -> int:
+def back_up(database: Database, role: StoreRole, file: Path) -> int:
     """Write every row of the store to a new file of its owner; return how many."""
     version = current(database)
     if version is None:
@@ -74,7 +74,7 @@ def back_up(database: Database, role: Role, file: Path) -> int:
     return count
 
 
-def restore(database: Database, role: Role, file: Path) -> int:
+def restore(database: Database, role: StoreRole, file: Path) -> int:
     """Fill an empty store from a backup, all of it or nothing; return the number of rows.
 
     Tokens and sessions are left out: some may have been revoked since.

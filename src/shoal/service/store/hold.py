@@ -20,7 +20,7 @@ from shoal.service.store.database import Database
 
 log = logging.getLogger("shoal.service")
 
-CHECK_SECONDS = 5.0  # from one check of PostgreSQL's lock to the next
+LOCK_CHECK_SECONDS = 5.0  # from one check of PostgreSQL's lock to the next
 
 _LOCK = 0x73686F616C  # of this database; any number that no other program is likely to take
 _NOT_AVAILABLE = "55P03"
@@ -62,7 +62,7 @@ def _watch(connection: Connection) -> None:
     as a replica that takes over does: whoever starts again asks how far everyone is (threat 17).
     """
     while True:
-        time.sleep(CHECK_SECONDS)
+        time.sleep(LOCK_CHECK_SECONDS)
         try:
             connection.execute(text("SELECT 1"))
         except SQLAlchemyError:

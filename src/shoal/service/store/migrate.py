@@ -14,12 +14,12 @@ from sqlalchemy import Connection, inspect
 from shoal.errors import InvalidInputError
 from shoal.service.store.database import Database
 
-Role = Literal["aggregator", "learner"]
+StoreRole = Literal["aggregator", "learner"]
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 
 
-def upgrade(database: Database, role: Role, *, version: str = "head") -> None:
+def upgrade(database: Database, role: StoreRole, *, version: str = "head") -> None:
     """Bring the store to ``version`` in one transaction; make it where there is none."""
     database.create()
     with database.write() as connection:
@@ -27,7 +27,7 @@ def upgrade(database: Database, role: Role, *, version: str = "head") -> None:
     database.protect()
 
 
-def upgrade_within(connection: Connection, role: Role, *, version: str = "head") -> None:
+def upgrade_within(connection: Connection, role: StoreRole, *, version: str = "head") -> None:
     """Bring the store to ``version``; a database of another program or role is refused."""
     config = _config(role)
     current = MigrationContext.configure(connection).get_current_revision()
@@ -51,12 +51,12 @@ def current(database: Database) -> str | None:
         return MigrationContext.configure(connection).get_current_revision()
 
 
-def newest(role: Role) -> str | None:
+def newest(role: StoreRole) -> str | None:
     """Return the version that this release of Shoal works with."""
     return ScriptDirectory.from_config(_config(role)).get_current_head()
 
 
-def _config(role: Role) -> Config:
+def _config(role: StoreRole) -> Config:
     config = Config()
     config.set_main_option("script_location", str(_SCRIPTS))
     config.set_main_option("version_locations", str(_SCRIPTS / role))

@@ -22,7 +22,7 @@ from shoal.service.web.metrics import Metrics, takes_reports
 
 log = logging.getLogger("shoal.service")
 
-METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+HTTP_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 class Guard:
@@ -70,7 +70,7 @@ class Guard:
                 await problem(kind)(scope, receive, send_and_note)
         seconds = time.perf_counter() - started
         route = getattr(scope.get("route"), "path", "none")
-        method = scope["method"] if scope["method"] in METHODS else "other"
+        method = scope["method"] if scope["method"] in HTTP_METHODS else "other"
         campaign = scope.get("path_params", {}).get("name", "")
         self._metrics.add_request(method, route, status, seconds, campaign=campaign)
         if not takes_reports(route, status):

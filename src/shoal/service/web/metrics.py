@@ -18,7 +18,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from shoal.service.aggregator.release import Document
 
-MEDIA_TYPE = CONTENT_TYPE_LATEST
+METRICS_TYPE = CONTENT_TYPE_LATEST
 
 
 def takes_reports(route: str, status: int) -> bool:

@@ -13,8 +13,8 @@ from shoal.policies.shoal.population.lookahead import (
     BLOCK_HALVINGS,
     BLOCK_SHARES,
     NO_ASSIGNMENTS,
+    DecisionSchedule,
     Explorers,
-    Schedule,
     decide,
     return_unseen,
 )
@@ -36,8 +36,8 @@ def test_decision_is_the_best_block_of_the_literal_formula() -> None:
     noise = np.full(n_arms, 8.0)
     explorers = Explorers(np.zeros(n_users, np.float32), 0.0, NO_ASSIGNMENTS)
     decide(
-        prior, Evidence(precision, value), allowed, explorers, noise, Schedule(left, 0, 1), SEED,
-        Decision(arms, predicted, variances),
+        prior, Evidence(precision, value), allowed, explorers, noise,
+        DecisionSchedule(left, 0, 1), SEED, Decision(arms, predicted, variances),
     )  # fmt: skip
     before = np.linalg.inv(prior.factors @ prior.factors.T + np.diag(prior.specific))
     surprising = 0
@@ -84,7 +84,7 @@ def test_panel_plays_every_arm_alike() -> None:
     predicted, variances = np.zeros((2, n_users), np.float32)
     decide(
         prior, Evidence(nothing, nothing), np.ones((n_users, 3), bool),
-        Explorers(ranks, 0.5, NO_ASSIGNMENTS), np.ones(3), Schedule(10.0, 0, 1), SEED,
+        Explorers(ranks, 0.5, NO_ASSIGNMENTS), np.ones(3), DecisionSchedule(10.0, 0, 1), SEED,
         Decision(arms, predicted, variances),
     )  # fmt: skip
     assert np.abs(np.bincount(arms) - 30_000).max() < 850
@@ -99,7 +99,7 @@ def test_what_few_like_is_tried_where_there_is_time(left: float, tried: bool) ->
     predicted, variances, ranks = np.zeros((3, 10), np.float32)
     decide(
         prior, Evidence(precision, value), np.ones((10, 2), np.bool_),
-        Explorers(ranks, 0.0, NO_ASSIGNMENTS), np.full(2, 8.0), Schedule(left, 0, 1), SEED,
+        Explorers(ranks, 0.0, NO_ASSIGNMENTS), np.full(2, 8.0), DecisionSchedule(left, 0, 1), SEED,
         Decision(arms, predicted, variances),
     )  # fmt: skip
     assert (arms == int(tried)).all()

@@ -73,7 +73,7 @@ class PopulationBelief(Stateful):
 
     def restore(self, state: State) -> None:
         """Continue exactly where ``state`` was taken, by version 0.1 too."""
-        if "evidence" not in state:  # version 0.1 kept each array by itself
+        if "evidence" not in state:  # version 0.1 shrinkage each array by itself
             evidence = {name: state[name] for name in Evidence._fields}
             renamed = {"mean_variances": state["doubts"], "squares": state["surprises"]}
             state = state | renamed | {"evidence": evidence}
@@ -107,9 +107,9 @@ def _add_drift(evidence: Evidence, drift: float) -> None:
     n_users, n_arms = evidence.precision.shape
     for user in range(n_users):
         for arm in range(n_arms):
-            kept = np.float32(1.0 / (1.0 + drift * evidence.precision[user, arm]))
-            evidence.precision[user, arm] *= kept
-            evidence.value[user, arm] *= kept
+            shrinkage = np.float32(1.0 / (1.0 + drift * evidence.precision[user, arm]))
+            evidence.precision[user, arm] *= shrinkage
+            evidence.value[user, arm] *= shrinkage
 
 
 @kernel()
@@ -136,9 +136,8 @@ def _absorb(
     n_groups, n_arms = len(played.totals), len(means)
     arms, groups, counted = decision.arms, played.groups, played.reported
     errors = played.totals.copy()  # total - sum of the members' means, later with the shift
-    sizes = np.zeros(n_groups)
-    arm_of = np.zeros(n_groups, np.int64)
-    sum_predicted, sum_variances = np.zeros(n_arms), np.zeros(n_arms)  # over the crowd
+    sizes, arm_of = np.zeros(n_groups), np.zeros(n_groups, np.int64)
+    sum_predicted, sum_variances = np.zeros(n_arms), np.zeros(n_arms)
     for user in range(len(arms)):
         if counted[user]:
             group, arm = groups[user], arms[user]

@@ -40,7 +40,7 @@ class Explorers(NamedTuple):
     assigned: IntArray  # (n_users,) the arm to try, -1 for none; or empty
 
 
-class Schedule(NamedTuple):
+class DecisionSchedule(NamedTuple):
     """When users outside the panel decide, and for how long it counts."""
 
     rounds_left: float
@@ -55,7 +55,7 @@ def decide(
     allowed: BoolArray,
     explorers: Explorers,
     noise: FloatArray,
-    schedule: Schedule,
+    schedule: DecisionSchedule,
     seed: np.uint64,
     decision: Decision,
 ) -> None:

@@ -23,8 +23,8 @@ from shoal.policies.shoal.population.belief import Decision, PopulationBelief
 from shoal.policies.shoal.population.constants import POPULATION
 from shoal.policies.shoal.population.lookahead import (
     NO_ASSIGNMENTS,
+    DecisionSchedule,
     Explorers,
-    Schedule,
     decide,
     return_unseen,
 )
@@ -74,11 +74,11 @@ class PopulationPolicy(Policy):
             groups = plan.groups[users]
             first = int(groups.min(where=groups >= 0, initial=plan.n_groups))
             groups = np.where(groups < 0, -1, groups - first)
-            own = slice(first, first + int(groups.max()) + 1)
+            numbers = slice(first, first + int(groups.max()) + 1)
             shard.learn(
                 RoundTotals(
-                    shard.decision.arms, groups, feedback.totals[own], feedback.released[own],
-                    feedback.reported[users],
+                    shard.decision.arms, groups, feedback.totals[numbers],
+                    feedback.released[numbers], feedback.reported[users],
                 )
             )  # fmt: skip
             if self._drift > 0:
@@ -156,7 +156,7 @@ class PopulationShard(Stateful):
         period = int(max(1, min(POPULATION.max_period, rounds // parts, left // parts)))
         decide(
             prior, belief.evidence, self.allowed, explorers, belief.overdispersion * least,
-            Schedule(left, rounds, period), decision_seed, self.decision,
+            DecisionSchedule(left, rounds, period), decision_seed, self.decision,
         )  # fmt: skip
         return_unseen(prior, belief.evidence, self.allowed, least, self.decision)
         size = group_size(least, self.report_rate, POPULATION.max_group_factor * least)

@@ -93,8 +93,8 @@ def find_factors(covariance: FloatArray, errors: FloatArray, plausible: FloatArr
     spikes = np.sqrt(np.maximum(sizes**2 - 4 * n_arms, 0.0)) * (sizes > 0)
     largest = n_arms * (directions**2 * plausible[:, None]).sum(axis=0)
     spikes *= largest**2 / (largest**2 + n_arms)
-    kept = spikes > 0
-    factors: FloatArray = directions[:, kept] * np.sqrt(spikes[kept])
+    stands_out = spikes > 0
+    factors: FloatArray = directions[:, stands_out] * np.sqrt(spikes[stands_out])
     return factors
 
 
