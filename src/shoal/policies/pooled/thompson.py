@@ -7,11 +7,15 @@ members can be told apart. Small shards keep the joint posterior, larger ones th
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.arrays import BoolArray, IntArray
 from shoal.grouping.random_groups import regroup
 from shoal.grouping.unseen import play_favourites, small_crowds
+from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem
 from shoal.policies.base import ArmMeans, Choice, Policy
 from shoal.policies.pooled.mean_field import MeanField
@@ -43,12 +47,9 @@ class PooledThompson(Policy):
         groups: IntArray = np.empty(problem.n_users, np.int32)
         estimates = self.posterior.estimates()
         uniforms = self.rng.random(problem.n_users)
-        everyone = np.ones(problem.shard_size, np.bool_)
         for shard in range(problem.n_shards):
             users = problem.shard(shard)
-            crowds, unseen = small_crowds(arms[users], everyone, n_arms, least)
-            favourites = estimates[users][unseen].argmax(axis=1)
-            play_favourites(unseen, favourites, arms[users], crowds, least)
+            _return_unseen(estimates[users], arms[users], least)
             regroup(arms[users], n_arms, least, users.start, uniforms[users], groups[users])
         return arms, groups, 1
 
@@ -58,3 +59,16 @@ class PooledThompson(Policy):
     def arm_means(self, present: BoolArray) -> ArmMeans:
         """Return each arm's mean over the users who are ``present``, from the posterior."""
         return self.posterior.arm_means(present)
+
+
+@kernel()
+def _return_unseen(
+    estimates: NDArray[np.floating[Any]], arms: IntArray, min_group_size: int
+) -> None:
+    """Let users of crowds that are too small for a group play their favourites."""
+    everyone = np.ones(len(arms), np.bool_)
+    crowds, users = small_crowds(arms, everyone, estimates.shape[1], min_group_size)
+    favourites = np.empty(len(users), np.int64)
+    for place in range(len(users)):
+        favourites[place] = estimates[users[place]].argmax()
+    play_favourites(users, favourites, arms, crowds, min_group_size)
