@@ -21,19 +21,19 @@ _SECOND = np.uint64(0x94D049BB133111EB)
 def order_by(labels: IntArray, n_labels: int) -> tuple[IntArray, LongArray]:
     """Return the users ordered by label, and where each label starts and the last ends.
 
-    Users of label -1 have the first places, which stay empty.
+    Users of label -1 come first.
     """
     starts = np.zeros(n_labels + 1, np.int64)
     for label in labels:
         starts[label + 1] += 1
     starts = np.cumsum(starts)
     order = np.empty(len(labels), np.int32)
-    places = starts[:-1].copy()
+    places = np.zeros(n_labels + 1, np.int64)
+    places[1:] = starts[:-1]
     for user in range(len(labels)):
-        label = labels[user]
-        if label >= 0:
-            order[places[label]] = user
-            places[label] += 1
+        place = labels[user] + 1
+        order[places[place]] = user
+        places[place] += 1
     return order, starts
 
 
