@@ -251,7 +251,7 @@ def test_a_fault_inside_is_a_problem_and_the_service_goes_on(
         raise RuntimeError("reward 0.737373 of user-0")
 
     with monkeypatch.context() as patched:
-        patched.setattr(live.aggregator, "report", break_down)
+        patched.setattr(live.aggregator.reports, "submit", break_down)
         answer = send(live, one("0.737373"))
     assert name(answer) == "internal-error"
     assert "737373" not in answer.text + caplog.text
