@@ -4,10 +4,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+CHECKS := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports --no-cache
 FIVE := explore-then-commit,elimination-greedy,elimination-random,elimination-lp,ucb
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo test chaos bench screenshots docs clean
+.PHONY: help setup browser demo check test chaos bench screenshots docs clean
 
 help:  ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -36,11 +37,12 @@ browser:  # the pages are tested in a real one, which is a Debian package
 	  || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } \
 	  || { echo "The tests need Chromium; install it: sudo apt-get install chromium" >&2; exit 1; }
 
+check: $(READY)  ## Run the checks, and the tests that need no browser, cluster or PostgreSQL.
+	$(CHECKS)
+	$(BIN)/pytest -n 3 --dist worksteal -m 'not (browser or cluster or postgresql or slow)'
+
 test: $(READY) browser  ## Run all checks and all tests.
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports --no-cache
+	$(CHECKS)
 	$(BIN)/pytest -n 3 --dist worksteal
 	$(BIN)/mkdocs build --strict --quiet --site-dir build/site
 

@@ -10,6 +10,30 @@ import pytest
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+NEEDS = {"browser": "browser", "ray_cluster": "cluster", "postgres": "postgresql"}
+"""Marks of tests by the fixture that starts what they need; ``make check`` leaves them out."""
+SLOW = (
+    "tests/recordings/", "tests/service/test_", "tests/service/dashboard/test_browser",
+    "tests/engines/test_ray", "tests/engines/test_actors", "tests/experiments/sweep/test_kills",
+    "tests/client/test_distribution", "tests/cli/test_demo", "tests/test_documentation",
+    "tests/test_kernels", "tests/policies/shoal/test_learning_quality",
+)  # fmt: skip
+"""Whole systems, or many runs."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test by what it needs."""
+    for item in items:
+        names = getattr(item, "fixturenames", ())
+        for fixture, mark in NEEDS.items():
+            if fixture in names:
+                item.add_marker(mark)
+        if "[postgresql" in item.nodeid:
+            item.add_marker("postgresql")
+        if item.nodeid.startswith(SLOW):
+            item.add_marker("slow")
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20220914)
