@@ -16,8 +16,8 @@ import numpy as np
 
 from benchmarks.report import page, table
 from shoal.environments import make_environment
-from shoal.environments.base import Environment
-from shoal.grouping.random_groups import regroup
+from shoal.environments.stochastic import Environment
+from shoal.grouping.crowds import regroup
 from shoal.instances import clustered
 from shoal.model import Plan, Problem
 from shoal.policies import Policy, make_policy

@@ -16,17 +16,17 @@ from shoal import kernels
 
 PACKAGE = Path(shoal.__file__).parent
 # Both are compiled, in different files, and the second calls the first.
-CALLEE = "policies/shoal/joint/value_of_information.py"
+CALLEE = "policies/shoal/joint/posterior.py"
 CALLER = """
 import numpy as np
-from shoal.policies.shoal.joint import posterior, recruiting, value_of_information as value
+from shoal.policies.shoal.joint import posterior, value_of_information as value
 belief = posterior.Belief(
     np.full((2, 3), 0.5), np.stack([np.eye(3) * 0.1] * 2), np.ones(2), np.ones(5)
 )
 prices = value.Prices(np.zeros(3, np.int64), *np.zeros((4, 2, 3)), np.zeros(3))
 prices.rival_variances[:] = 0.1
-market = recruiting.Market(belief, prices, 2, 100.0, 1.0, np.zeros(3))
-print(recruiting.merit(market, 0, np.arange(2), np.random.default_rng(0)))
+market = value.Market(belief, prices, 2, 100.0, 1.0, np.zeros(3))
+print(value.merit(market, 0, np.arange(2), np.random.default_rng(0)))
 """
 
 
@@ -49,18 +49,20 @@ def test_a_change_in_a_callee_of_another_file_changes_the_caller(copy: Path) -> 
     before = run(copy, CALLER)
     source = copy / "shoal" / CALLEE
     text = source.read_text(encoding="utf-8")
-    assert text.count("    return value\n") == 1
-    source.write_text(text.replace("    return value\n", "    return 2 * value\n"))
-    assert float(run(copy, CALLER)) == pytest.approx(2 * float(before))
+    rate = "    return float(belief.tallies[REPORTS]"
+    assert text.count(rate) == 1
+    source.write_text(text.replace(rate, rate.replace("return", "return 0.5 *")))
+    assert float(run(copy, CALLER)) == pytest.approx(0.5 * float(before))
     source.write_text(text)
     assert run(copy, CALLER) == before
 
 
 def test_a_change_elsewhere_compiles_nothing_again() -> None:
     sources = kernels.all_sources(PACKAGE / CALLEE)
-    assert PACKAGE / "policies/shoal/joint/posterior.py" in sources
+    assert PACKAGE / "policies/shoal/joint/prior.py" in sources
     assert PACKAGE / "model/feedback.py" in sources, "imported by way of a package"
-    assert PACKAGE / "policies/shoal/joint/recruiting.py" not in sources, "it imports the callee"
+    caller = PACKAGE / "policies/shoal/joint/value_of_information.py"
+    assert caller not in sources, "it imports the callee"
     assert not any("service" in path.parts for path in sources)
 
 

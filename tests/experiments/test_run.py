@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shoal.environments.regret import RegretMeter, spread_checkpoints
 from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.experiments import Run, Setting, simulate
+from shoal.experiments.run import RegretMeter, spread_checkpoints
 from shoal.experiments.seeds import stream
 from shoal.instances import uniform
 from shoal.model import Plan, Problem

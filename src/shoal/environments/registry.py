@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.arrays import FloatArray
-from shoal.environments.base import Environment
-from shoal.environments.stochastic import Bernoulli, Bounded, Deterministic, Gaussian
+from shoal.environments.stochastic import Bernoulli, Bounded, Deterministic, Environment, Gaussian
 from shoal.errors import UnknownNameError
 from shoal.model import Problem
 

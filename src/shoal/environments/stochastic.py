@@ -1,20 +1,137 @@
-"""The reward distributions: Bernoulli, Gaussian (the 1-subgaussian case), bounded, deterministic.
+"""Environments play plans and release totals (Section 2.1 of the paper); ``means`` is its mu.
 
-Each draws the sum of any number of rounds at once, exactly in distribution.
+Rewards and reports are independent, so a plan is played in two steps that are exact together:
+first, in how many rounds each user counts, then the sum of that many rewards.
+
+Every user reports in a round with a probability of its own, independently. A group with fewer than
+``min_group_size`` (C) reporters is merged with others of its arm and shard (``model.merging``), or
+withheld. A plan that is repeated has one total per group for all its rounds, so that nothing can be
+merged in one of them: there, a short group is withheld in that round.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from shoal.arrays import FloatArray, IntArray, LongArray
-from shoal.environments.base import Environment
+from shoal.errors import InvalidInputError
 from shoal.kernels import kernel
-from shoal.model import Plan
+from shoal.model import Feedback, Plan, Problem, Stateful
+from shoal.model.merging import Reports, merge_played
+
+DRAWS_AT_ONCE = 2**15
+"""Reports drawn in one call: few calls where users are few, little memory where they are many."""
+
+
+class Environment(Stateful, ABC):
+    """Draws rewards and releases only what a plan's groups allow.
+
+    ``smallest_group`` is the least number of reporters behind any total released so far (0 before
+    the first), ``withheld`` the number of totals that were not released.
+
+    Parameters
+    ----------
+    problem
+        The problem whose plans are played.
+    means
+        Expected reward of each user on each arm, (n_users, n_arms).
+    rng
+        The only source of rewards and reports.
+    participation
+        Probability that a user reports in a round, one for all or one each, (n_users,). A group
+        with fewer than ``problem.min_group_size`` reporters is merged with others of its arm, as
+        in the service, or withheld; in a plan that is repeated, it is withheld in that round.
+    """
+
+    changing: ClassVar[tuple[str, ...]] = ("rng", "smallest_group", "withheld")
+
+    rewards: ClassVar[str]
+    """The name that the registry knows this environment by."""
+
+    bounded: ClassVar[bool] = True
+    """Whether rewards, and so their means, lie in [0, 1]."""
+
+    problem: Final[Problem]
+    means: Final[FloatArray]
+    rng: Final[np.random.Generator]
+
+    def __init__(
+        self,
+        problem: Problem,
+        means: ArrayLike,
+        *,
+        rng: np.random.Generator,
+        participation: ArrayLike = 1.0,
+    ) -> None:
+        matrix = self.check_means(means).copy()
+        if matrix.shape != (problem.n_users, problem.n_arms):
+            raise InvalidInputError(
+                f"means must have shape ({problem.n_users}, {problem.n_arms}), "
+                f"(n_users, n_arms); got {matrix.shape}."
+            )
+        matrix.flags.writeable = False
+        self.problem = problem
+        self.means = matrix
+        self.rng = rng
+        self._chances = _check_participation(participation, problem.n_users)
+        self._no_feedback = _no_feedback(problem.n_users)
+        self.smallest_group = 0
+        self.withheld = 0
+
+    @classmethod
+    def check_means(cls, means: ArrayLike) -> FloatArray:
+        """Return ``means`` as a matrix that these rewards can have, or say where they can't."""
+        try:
+            array = np.asarray(means)
+        except ValueError as error:
+            raise InvalidInputError(
+                "means must be a matrix, (n_users, n_arms); got rows of different lengths."
+            ) from error
+        if array.dtype.kind not in "biuf" or array.ndim != 2 or not array.size:
+            raise InvalidInputError(
+                "means must be a matrix of numbers, (n_users, n_arms); "
+                f"got dtype {array.dtype} and shape {array.shape}."
+            )
+        matrix = array.astype(np.float64, order="C", copy=False)
+        if cls.bounded:
+            fine, rule = (matrix >= 0.0) & (matrix <= 1.0), "between 0 and 1"
+        else:
+            fine, rule = np.isfinite(matrix), "finite"
+        if not fine.all():
+            user, arm = np.argwhere(~fine)[0]
+            raise InvalidInputError(
+                f"the mean of user {user} on arm {arm} must be {rule} for {cls.rewards} rewards; "
+                f"got {matrix[user, arm]}."
+            )
+        return matrix
+
+    def play(self, plan: Plan) -> Feedback:
+        """Play ``plan`` for all its rounds and release its totals."""
+        if plan.problem is not self.problem and plan.problem != self.problem:
+            raise InvalidInputError(
+                f"the plan must belong to the environment's {self.problem}; got {plan.problem}."
+            )
+        if plan.n_groups == 0:
+            return self._no_feedback
+        if self._chances is None:
+            released, reported = all_report(plan)
+            smallest = plan.smallest_group
+        else:
+            draw = draw_and_merge if plan.repeats == 1 else draw_reports
+            plan, released, reported, smallest, withheld = draw(plan, self._chances, rng=self.rng)
+            self.withheld += withheld
+        if smallest and not 0 < self.smallest_group <= smallest:
+            self.smallest_group = smallest
+        return Feedback(self._totals(plan, reported), released, reported, plan)
+
+    @abstractmethod
+    def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
+        """Draw each group's total, (n_groups,), where ``reported`` rewards of each user count."""
 
 
 class Bernoulli(Environment):
@@ -90,6 +207,106 @@ class Deterministic(Environment):
         totals = np.zeros(plan.n_groups)
         _add_means(self.means, plan.arms, plan.groups, reported, totals)
         return totals
+
+
+def _check_participation(participation: ArrayLike, n_users: int) -> FloatArray | None:
+    """Return each user's chance to report, (n_users,), or None where all users always do."""
+    chances = np.asarray(participation)
+    if chances.dtype.kind not in "biuf" or chances.shape not in ((), (n_users,)):
+        raise InvalidInputError(
+            f"participation must be one number or n_users={n_users} of them; got {participation!r}."
+        )
+    fine = (chances >= 0.0) & (chances <= 1.0)
+    if not fine.all():
+        whose = "" if chances.shape == () else f" of user {np.argmin(fine)}"
+        raise InvalidInputError(
+            f"participation{whose} must be between 0 and 1; got {chances.flat[np.argmin(fine)]}."
+        )
+    if np.all(chances == 1.0):
+        return None
+    return np.broadcast_to(chances, n_users).astype(np.float64)
+
+
+def _no_feedback(n_users: int) -> Feedback:
+    totals, released, reported = np.zeros(0), np.zeros(0, np.int32), np.zeros(n_users, np.int32)
+    for array in (totals, released, reported):
+        array.flags.writeable = False
+    return Feedback(totals, released, reported)
+
+
+def all_report(plan: Plan) -> tuple[IntArray, IntArray]:
+    """Return the rounds of each group, (n_groups,), and user, (n_users,), where all report."""
+    released, reported = _zeros(plan)
+    _count_all(plan.groups, plan.repeats, released, reported)
+    return released, reported
+
+
+def draw_reports(plan: Plan, chances: FloatArray, *, rng: np.random.Generator) -> Reports:
+    """Draw who reports in each round of a plan, with the probabilities ``chances``, (n_users,)."""
+    released, reported = _zeros(plan)
+    n_users = len(chances)
+    n_rounds = max(1, DRAWS_AT_ONCE // n_users)
+    smallest, withheld = n_users + 1, 0
+    for start in range(0, plan.repeats, n_rounds):
+        uniforms = rng.random((min(n_rounds, plan.repeats - start), n_users))
+        fewest, n_withheld = _count_reports(
+            uniforms, chances, plan.groups, plan.problem.min_group_size, released, reported
+        )
+        smallest = min(smallest, fewest)
+        withheld += n_withheld
+    return Reports(plan, released, reported, smallest if smallest <= n_users else 0, withheld)
+
+
+def draw_and_merge(plan: Plan, chances: FloatArray, *, rng: np.random.Generator) -> Reports:
+    """Draw who reports in a plan of one round, and merge the groups that are short of reporters."""
+    return merge_played(plan, rng.random(len(chances)) < chances)
+
+
+def _zeros(plan: Plan) -> tuple[IntArray, IntArray]:
+    """Return no releases, (n_groups,), and no reports, (n_users,)."""
+    if plan.repeats >= 2**31:
+        raise InvalidInputError(
+            f"repeats must be less than 2**31 to be played; got {plan.repeats}."
+        )
+    return np.zeros(plan.n_groups, np.int32), np.zeros(len(plan.groups), np.int32)
+
+
+@kernel()
+def _count_all(groups: IntArray, repeats: int, released: IntArray, reported: IntArray) -> None:
+    for user in range(len(groups)):
+        if groups[user] >= 0:
+            released[groups[user]] = repeats
+            reported[user] = repeats
+
+
+@kernel()
+def _count_reports(
+    uniforms: FloatArray, chances: FloatArray, groups: IntArray, min_group_size: int,
+    released: IntArray, reported: IntArray,
+) -> tuple[int, int]:  # fmt: skip
+    """Count who is in releases; return the fewest reporters of one, and the totals withheld."""
+    n_rounds, n_users = uniforms.shape
+    reporters = np.empty(len(released), np.int32)
+    has_users = np.zeros(len(released), np.bool_)
+    for user in range(n_users):
+        if groups[user] >= 0:
+            has_users[groups[user]] = True
+    smallest, withheld = n_users + 1, 0
+    for t in range(n_rounds):
+        reporters[:] = 0
+        for user in range(n_users):
+            if groups[user] >= 0:
+                reporters[groups[user]] += uniforms[t, user] < chances[user]
+        for group in range(len(reporters)):
+            if reporters[group] >= min_group_size:
+                released[group] += 1
+                smallest = min(smallest, reporters[group])
+            else:
+                withheld += has_users[group]
+        for user in range(n_users):
+            if groups[user] >= 0 and reporters[groups[user]] >= min_group_size:
+                reported[user] += uniforms[t, user] < chances[user]
+    return smallest, withheld
 
 
 @kernel()

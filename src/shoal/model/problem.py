@@ -48,6 +48,8 @@ class Problem:
     horizon: int | None = None
     n_shards: int = 1
     bounded: bool = field(default=True, kw_only=True)
+    shard_size: int = field(init=False, repr=False, compare=False)
+    """Users in each shard."""
 
     def __post_init__(self) -> None:
         for name in ("n_users", "n_arms", "min_group_size", "horizon", "n_shards"):
@@ -60,6 +62,7 @@ class Problem:
             raise InvalidInputError(
                 f"n_users must be a multiple of n_shards={self.n_shards}; got {self.n_users}."
             )
+        object.__setattr__(self, "shard_size", self.n_users // self.n_shards)
         if not 1 <= self.min_group_size <= self.shard_size:
             per_shard = "" if self.n_shards == 1 else " per shard"
             raise InvalidInputError(
@@ -68,13 +71,10 @@ class Problem:
             )
 
     def __repr__(self) -> str:
-        names = [part.name for part in fields(self) if part.name != "bounded" or not self.bounded]
+        names = [part.name for part in fields(self) if part.repr]
+        if self.bounded:
+            names.remove("bounded")
         return f"Problem({', '.join(f'{name}={getattr(self, name)}' for name in names)})"
-
-    @property
-    def shard_size(self) -> int:
-        """Users in each shard."""
-        return self.n_users // self.n_shards
 
     def shard(self, index: int) -> slice:
         """Return the users of one shard."""

@@ -12,8 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from shoal.arrays import FloatArray, IntArray
-from shoal.grouping.random_groups import order_by, regroup
-from shoal.grouping.totals import RoundTotals, round_totals
+from shoal.grouping.crowds import RoundTotals, order_by, regroup, round_totals
 from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem
 from shoal.policies.paper.elicitor import FOR_EVER, Elicitor

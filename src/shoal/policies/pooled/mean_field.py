@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from shoal.arrays import BoolArray, FloatArray, IntArray, SmallFloatArray
-from shoal.grouping.totals import RoundTotals, round_totals
+from shoal.grouping.crowds import RoundTotals, round_totals
 from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem, Stateful
 from shoal.model.numbers import not_negative

@@ -10,8 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from shoal.environments import make_environment
-from shoal.grouping.random_groups import regroup
-from shoal.grouping.totals import RoundTotals
+from shoal.grouping.crowds import RoundTotals, regroup
 from shoal.model import Feedback, Plan, Problem
 from shoal.policies.pooled.mean_field import MeanField
 from shoal.policies.shoal.joint.constants import JOINT

@@ -15,17 +15,20 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.arrays import BoolArray, FloatArray, IntArray, LongArray
-from shoal.grouping.sizes import group_size, safe_size
-from shoal.grouping.unseen import play_favourites, small_crowds
+from shoal.grouping.crowds import group_size, play_favourites, safe_size, small_crowds
 from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem, State
 from shoal.model.numbers import not_negative
-from shoal.policies.base import ArmMeans, Choice, Policy
+from shoal.policies.base import ArmMeans, Choice, Policy, rounds_left
 from shoal.policies.shoal.joint.constants import JOINT
 from shoal.policies.shoal.joint.posterior import Belief, JointPosterior, report_rate, shard_belief
-from shoal.policies.shoal.joint.recruiting import Market, merit, recruit
-from shoal.policies.shoal.joint.value_of_information import Prices, update_prices
-from shoal.policies.shoal.rounds_left import rounds_left
+from shoal.policies.shoal.joint.value_of_information import (
+    Market,
+    Prices,
+    merit,
+    recruit,
+    update_prices,
+)
 
 
 class Recruits(NamedTuple):

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.arrays import BoolArray, FloatArray, IntArray, LongArray
-from shoal.grouping.totals import RoundTotals, of_users, round_totals
+from shoal.grouping.crowds import RoundTotals, of_users, round_totals
 from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem, State, Stateful
 from shoal.model.numbers import not_negative

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.arrays import FloatArray, IntArray, SmallFloatArray
-from shoal.grouping.totals import RoundTotals
+from shoal.grouping.crowds import RoundTotals
 from shoal.kernels import kernel
 from shoal.model import State, Stateful
 from shoal.policies.shoal.population.constants import POPULATION

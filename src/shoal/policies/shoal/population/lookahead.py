@@ -18,8 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.arrays import BoolArray, FloatArray, IntArray, SmallFloatArray
-from shoal.grouping.random_groups import draw
-from shoal.grouping.unseen import play_favourites, small_crowds
+from shoal.grouping.crowds import draw, play_favourites, small_crowds
 from shoal.kernels import kernel
 from shoal.policies.shoal.population.belief import Decision
 from shoal.policies.shoal.population.constants import POPULATION

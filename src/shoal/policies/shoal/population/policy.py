@@ -13,12 +13,10 @@ from __future__ import annotations
 import numpy as np
 
 from shoal.arrays import BoolArray, IntArray, SmallFloatArray
-from shoal.grouping.random_groups import cut_crowds
-from shoal.grouping.sizes import group_size, safe_size
-from shoal.grouping.totals import RoundTotals
+from shoal.grouping.crowds import RoundTotals, cut_crowds, group_size, safe_size
 from shoal.model import Feedback, Plan, Problem, State, Stateful
 from shoal.model.numbers import not_negative
-from shoal.policies.base import ArmMeans, Choice, Policy
+from shoal.policies.base import ArmMeans, Choice, Policy, rounds_left
 from shoal.policies.shoal.population.belief import Decision, PopulationBelief
 from shoal.policies.shoal.population.constants import POPULATION
 from shoal.policies.shoal.population.lookahead import (
@@ -30,7 +28,6 @@ from shoal.policies.shoal.population.lookahead import (
 )
 from shoal.policies.shoal.population.panel import PANEL_ALL, best_panel_share
 from shoal.policies.shoal.population.prior import learn_prior
-from shoal.policies.shoal.rounds_left import rounds_left
 
 
 class PopulationPolicy(Policy):
