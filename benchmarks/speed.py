@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.report import page, table
 from shoal.environments import make_environment
 from shoal.environments.stochastic import Environment
-from shoal.grouping.crowds import regroup
+from shoal.grouping import regroup
 from shoal.instances import clustered
 from shoal.model import Plan, Problem
 from shoal.policies import Policy, make_policy

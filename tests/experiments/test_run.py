@@ -11,7 +11,7 @@ from shoal.experiments.run import RegretMeter, spread_checkpoints
 from shoal.experiments.seeds import stream
 from shoal.instances import uniform
 from shoal.model import Plan, Problem
-from shoal.policies.baselines.random_play import RandomPlay
+from shoal.policies.baselines import RandomPlay
 from shoal.policies.tuned import tuned_options
 
 MEANS = np.random.default_rng(0).random((12, 3))

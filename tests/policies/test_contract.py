@@ -11,7 +11,7 @@ import pytest
 
 from shoal.model import Feedback, Plan, Problem
 from shoal.policies import POLICIES, Policy, make_policy
-from shoal.policies.base import Choice, ungrouped
+from shoal.policies.base import Choice
 from shoal.policies.contract import CHECKS
 
 
@@ -40,7 +40,7 @@ class Hasty(Policy):
             arms[:] = self.forgotten % self.problem.n_arms
         if self.fault == "merged":
             return arms * 0, np.arange(len(arms)) // self.problem.min_group_size, 1
-        return arms, ungrouped(self.problem), 3
+        return arms, np.full(len(arms), -1), 3
 
     def ask(self) -> Plan:
         if self.fault == "again":

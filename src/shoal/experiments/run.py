@@ -145,16 +145,8 @@ def _stack(means: ArrayLike) -> FloatArray:
 class Play(Stateful):
     """A run in progress, which can be saved and restored, bit for bit.
 
-    The means are not part of the state: restore it into a ``Play`` made with the same arguments.
-
-    Parameters
-    ----------
-    means
-        Expected rewards, (n_shards, n_users, n_arms).
-    setting
-        What is played; its seed is that of the policy and of the rewards.
-    options
-        The policy's options, resolved.
+    The means, (n_shards, n_users, n_arms), are not part of the state: restore it into a ``Play``
+    made with the same arguments. The setting's seed is that of the policy and of the rewards.
     """
 
     changing = ("learner", "environment", "meter", "played", "seconds")
@@ -246,16 +238,10 @@ class Play(Stateful):
 
 
 class RegretMeter(Stateful):
-    """Adds up pseudo-regret per shard and records it at checkpoints.
+    """Adds up pseudo-regret per shard and records it at checkpoints, increasing up to the horizon.
 
-    Parameters
-    ----------
-    means
-        Expected rewards, (n_users, n_arms).
-    problem
-        The problem with its horizon and shards.
-    checkpoints
-        Increasing rounds at which the regret is recorded; the last is the horizon.
+    A plan that is repeated costs the same in each of its rounds, so that its curve is a straight
+    line and the value at every checkpoint is exact.
     """
 
     changing = ("_so_far", "_per_round", "_rounds", "_ahead", "curves")

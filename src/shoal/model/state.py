@@ -6,6 +6,7 @@ values only (numbers, strings, arrays, lists, dicts), so that any store can keep
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, ClassVar
 
@@ -21,14 +22,26 @@ class Stateful:
     """Attributes that change while it runs: plain values, arrays, generators, Stateful objects,
     and lists or NamedTuples of these."""
 
+    earlier_names: ClassVar[Mapping[str, Any]] = {}
+    """The names of version 0.1: an attribute's, or those of a NamedTuple's fields."""
+
     def state(self) -> State:
         """Return a copy of everything that changes while this runs."""
         return {name: _take(getattr(self, name)) for name in self.changing}
 
     def restore(self, state: State) -> None:
         """Continue from ``state`` exactly as the object that it was taken from would have."""
+        if any(name not in state for name in self.changing):
+            state = state | _find(self.earlier_names, state)
         for name in self.changing:
             setattr(self, name, _put(getattr(self, name), state[name]))
+
+
+def _find(names: Any, state: State) -> Any:
+    """Return what a state has under these names."""
+    if isinstance(names, str):
+        return state[names]
+    return {name: _find(earlier, state) for name, earlier in names.items()}
 
 
 def _take(value: Any) -> Any:

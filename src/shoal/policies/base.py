@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.arrays import BoolArray, FloatArray, IntArray, WholeArray
+from shoal.arrays import BoolArray, FloatArray, WholeArray
 from shoal.errors import InvalidInputError, ShoalError
 from shoal.model import Feedback, Plan, Problem, State, Stateful
 
@@ -142,11 +142,6 @@ class Policy(Stateful, ABC):
                 f"n_users must be greater than min_group_size={problem.min_group_size} for "
                 f"{type(self).__name__}; got {problem.shard_size}."
             )
-
-
-def ungrouped(problem: Problem) -> IntArray:
-    """Return the groups of a round in which nothing is observed."""
-    return np.full(problem.n_users, -1, np.int32)
 
 
 def rounds_left(

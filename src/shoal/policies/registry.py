@@ -12,13 +12,10 @@ import numpy as np
 from shoal.errors import UnknownNameError
 from shoal.model import Problem
 from shoal.policies.base import Policy
-from shoal.policies.baselines.best_arm import BestArm
-from shoal.policies.baselines.random_play import RandomPlay
-from shoal.policies.baselines.thompson import Thompson
-from shoal.policies.baselines.ucb import UCB
+from shoal.policies.baselines import UCB, BestArm, RandomPlay, Thompson
 from shoal.policies.paper.batched_elimination import BatchedElimination
 from shoal.policies.paper.explore_then_commit import ExploreThenCommit
-from shoal.policies.pooled.elimination import PooledElimination
+from shoal.policies.pooled.least_squares import PooledElimination
 from shoal.policies.pooled.thompson import PooledThompson
 from shoal.policies.shoal import make_shoal
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shoal.environments import make_environment
-from shoal.grouping.crowds import RoundTotals, regroup
+from shoal.grouping import RoundTotals, regroup
 from shoal.model import Plan, Problem
 from shoal.policies.pooled.least_squares import Pooled, add_totals
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from shoal.grouping.crowds import RoundTotals
+from shoal.grouping import RoundTotals
 from shoal.policies.pooled.mean_field import absorb_totals, sample_arms
 
 

@@ -15,15 +15,22 @@ which stays unbiased as long as all are equally likely to report; a sample needs
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from shoal.arrays import CountArray, FloatArray, IntArray, LongArray
-from shoal.grouping.leave_one_out import Rota, empty_rota, leave_out, split_crowds
+from shoal.arrays import BoolArray, CountArray, FloatArray, IntArray, LongArray
 from shoal.kernels import kernel
-from shoal.model import Feedback, Plan, Problem, State
+from shoal.model import Feedback, Plan, Problem
 from shoal.policies.paper.elicitor import Elicitor
+
+
+class Rota(NamedTuple):
+    """The whole groups of some users, and the turn in which each user is left out."""
+
+    groups: IntArray  # (n_users,) -1 for none
+    places: IntArray  # (n_users,) 1, 2, ... in the group, 0 for none
+    sizes: IntArray  # (n_users,) members of each group, by its number
 
 
 class Tally(NamedTuple):
@@ -42,6 +49,13 @@ class LeaveOneOut(Elicitor):
     """Run assignments through the sub-algorithm and add up the samples in ``tally``."""
 
     changing = (*Elicitor.changing, "tally")
+    earlier_names: ClassVar = {
+        "tally": {
+            "rota": {name: f"_{name}" for name in Rota._fields},
+            "phases": "_phases", "rounds": "_times", "whole": "_whole", "part": "_part",
+            "sums": "sums", "counts": "counts",
+        }
+    }  # fmt: skip
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
@@ -49,7 +63,7 @@ class LeaveOneOut(Elicitor):
         self.min_crowd = problem.min_group_size + 1
         n_users, n_shards, n_arms = problem.n_users, problem.n_shards, problem.n_arms
         self.tally = Tally(
-            rota=empty_rota(n_users),
+            rota=Rota(np.full(n_users, -1, np.int32), *np.zeros((2, n_users), np.int32)),
             phases=np.zeros(n_shards, np.int64),
             rounds=np.ones(n_shards, np.int64),
             whole=np.zeros((n_users, 3)),
@@ -89,14 +103,52 @@ class LeaveOneOut(Elicitor):
         sums, counts = self.tally.sums[users], self.tally.counts[users]
         return sums / np.maximum(counts, 1.0), counts
 
-    def restore(self, state: State) -> None:
-        """Continue exactly where ``state`` was taken; version 0.1 kept the tally in parts."""
-        if "tally" not in state:
-            tally = {name: state[f"_{name}"] for name in ("phases", "whole", "part")}
-            tally |= {name: state[name] for name in ("sums", "counts")}
-            rota = {name: state[f"_{name}"] for name in Rota._fields}
-            state = state | {"tally": tally | {"rounds": state["_times"], "rota": rota}}
-        super().restore(state)
+
+@kernel()
+def split_crowds(arms: IntArray, n_arms: int, min_crowd: int, first_group: int, rota: Rota) -> None:
+    """Split every crowd of at least ``min_crowd`` users into as many groups of that size as fit.
+
+    Sizes differ by at most one, so they lie between ``min_crowd`` and 2·min_crowd-1. Fills
+    ``rota``, its groups numbered from ``first_group`` and its sizes from 0.
+    """
+    crowds = np.zeros(n_arms, np.int32)
+    for arm in arms:
+        crowds[arm] += 1
+    n_groups = crowds // min_crowd
+    start = np.empty(n_arms, np.int32)
+    number = 0
+    for arm in range(n_arms):
+        start[arm] = number
+        number += n_groups[arm]
+    rota.sizes[:] = 0
+    n_placed = np.zeros(n_arms, np.int32)
+    for user in range(len(arms)):
+        arm = arms[user]
+        if n_groups[arm] == 0:
+            rota.groups[user] = -1
+            rota.places[user] = 0
+        else:
+            group = start[arm] + n_placed[arm] % n_groups[arm]
+            rota.sizes[group] += 1
+            rota.groups[user] = first_group + group
+            rota.places[user] = rota.sizes[group]
+            n_placed[arm] += 1
+
+
+@kernel()
+def leave_out(rota: Rota, turns: LongArray, committed: BoolArray) -> IntArray:
+    """Return the groups without the users whose turn it is in each shard; turn 0 is nobody's.
+
+    Users of shards that have ``committed``, (n_shards,), are in no group.
+    """
+    groups = np.full_like(rota.groups, -1)
+    shard_size = len(groups) // len(turns)
+    for shard in range(len(turns)):
+        if not committed[shard]:
+            for user in range(shard * shard_size, (shard + 1) * shard_size):
+                if rota.places[user] != turns[shard]:
+                    groups[user] = rota.groups[user]
+    return groups
 
 
 @kernel()

@@ -1,10 +1,8 @@
 """The pooled estimator: regroup every crowd at random in every round, solve for all users at once.
 
 A total over the group G is a row 1_G with weight 1/|G| of one weighted least-squares problem per
-arm. For a crowd of n users in g = floor(n/C) random groups a round's expected information has
-eigenvalue 1 on the all-ones vector and (g-1)/(n-1) on every contrast; for C < n < 2C, one group of
-C random users gives contrasts (n-C)/(n(n-1)). So for n ≥ 2C a round is worth one sample, where the
-paper has one per 2C+2 rounds: docs/theory.md, "Pooled samples".
+arm. For a crowd of 2C users or more, a round is worth about one sample, where the paper has one per
+2C+2 rounds: docs/theory.md, "Pooled samples".
 """
 
 from __future__ import annotations
@@ -12,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from shoal.arrays import FloatArray, IntArray
-from shoal.grouping.crowds import RoundTotals, order_by, regroup, round_totals
+from shoal.grouping import RoundTotals, order_by, regroup, round_totals
 from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem
+from shoal.policies.paper.batched_elimination import BatchedElimination
 from shoal.policies.paper.elicitor import FOR_EVER, Elicitor
 from shoal.threads import one_thread
 
@@ -25,12 +24,8 @@ RIDGE = 1e-9
 class Pooled(Elicitor):
     """Play each assignment with fresh random groups and keep the least-squares sums.
 
-    Attributes
-    ----------
-    information : array of shape (n_shards, n_arms, shard_size, shard_size)
-        Sum of 1_G 1_G' / |G| over the released totals.
-    evidence : array of shape (n_shards, n_arms, shard_size)
-        Sum of 1_G total / |G|.
+    Over the released totals, ``information`` is the sum of 1_G 1_G' / |G|, (n_shards, n_arms,
+    shard_size, shard_size), and ``evidence`` that of 1_G total / |G|.
     """
 
     changing = (*Elicitor.changing, "information", "evidence")
@@ -83,6 +78,21 @@ class Pooled(Elicitor):
                 means[users, arm] = covariance @ self.evidence[shard, arm, users]
                 counts[users, arm] = 1.0 / covariance.diagonal()
         return means, counts
+
+
+class PooledElimination(BatchedElimination):
+    """Algorithm 1 in which every round's totals count: one sample takes one round.
+
+    Its options are those of ``BatchedElimination``, but for a geometric ``grid`` by default. Arms
+    have unequal numbers of samples, so that an arm is compared with the best one pairwise.
+    """
+
+    takes_merged = True
+    _default_grid = "geometric"
+    _pairwise = True
+
+    def _make_elicitor(self) -> Elicitor:
+        return Pooled(self.problem, rng=self.rng)
 
 
 @kernel()

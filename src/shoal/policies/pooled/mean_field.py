@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from shoal.arrays import BoolArray, FloatArray, IntArray, SmallFloatArray
-from shoal.grouping.crowds import RoundTotals, round_totals
+from shoal.grouping import RoundTotals, round_totals
 from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem, Stateful
 from shoal.model.numbers import not_negative
@@ -27,13 +27,7 @@ MEAN, NOISE, VARIANCE = range(3)
 
 
 class MeanField(Stateful):
-    """The mean-field posterior of every user on every arm.
-
-    Parameters
-    ----------
-    drift
-        Variance that each mean gains per round, up to the prior's.
-    """
+    """The mean-field posterior of every user on every arm; ``drift`` as in ``JointPosterior``."""
 
     changing = ("means", "deviations", "tallies")
 

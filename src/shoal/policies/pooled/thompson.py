@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.arrays import BoolArray, IntArray
-from shoal.grouping.crowds import play_favourites, regroup, small_crowds
+from shoal.grouping import play_favourites, regroup, small_crowds
 from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem
 from shoal.policies.base import ArmMeans, Choice, Policy

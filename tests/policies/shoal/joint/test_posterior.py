@@ -10,7 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from shoal.environments import make_environment
-from shoal.grouping.crowds import RoundTotals, regroup
+from shoal.grouping import RoundTotals, regroup
 from shoal.model import Feedback, Plan, Problem
 from shoal.policies.pooled.mean_field import MeanField
 from shoal.policies.shoal.joint.constants import JOINT

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from shoal.environments import make_environment
-from shoal.grouping.crowds import regroup
+from shoal.grouping import regroup
 from shoal.model import Plan, Problem
 from shoal.policies.shoal.joint.posterior import JointPosterior
 from shoal.policies.shoal.joint.prior import apply_prior, log_likelihoods, remove_prior

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shoal.arrays import CountArray, FloatArray, IntArray, SmallFloatArray
-from shoal.grouping.crowds import RoundTotals
+from shoal.grouping import RoundTotals
 from shoal.policies.shoal.population import prior as prior_module
 from shoal.policies.shoal.population.belief import (
     OBSERVED,

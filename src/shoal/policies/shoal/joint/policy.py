@@ -10,14 +10,14 @@ dissolved. Each released total then updates the posterior of its arm (``posterio
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from shoal.arrays import BoolArray, FloatArray, IntArray, LongArray
-from shoal.grouping.crowds import group_size, play_favourites, safe_size, small_crowds
+from shoal.grouping import group_size, play_favourites, safe_size, small_crowds
 from shoal.kernels import kernel
-from shoal.model import Feedback, Plan, Problem, State
+from shoal.model import Feedback, Plan, Problem
 from shoal.model.numbers import not_negative
 from shoal.policies.base import ArmMeans, Choice, Policy, rounds_left
 from shoal.policies.shoal.joint.constants import JOINT
@@ -59,13 +59,17 @@ class ShardPlan(NamedTuple):
 class JointPolicy(Policy):
     """Thompson sampling with a price on information, over the joint posterior of all users.
 
-    Parameters
-    ----------
-    drift
-        Variance by which each user's mean may move in a round; old rounds count less accordingly.
+    ``make_shoal`` says what ``drift`` is.
     """
 
     changing = (*Policy.changing, "posterior", "_prices", "_recruits", "_allowed")
+    earlier_names: ClassVar = {
+        "_prices": {
+            "favourites": "_favourites", "losses": "_losses", "gaps": "_gaps",
+            "rival_variances": "_rivals", "prices": "_prices", "regrets": "_doubts",
+        },
+        "_recruits": {name: f"_{name}" for name in Recruits._fields},
+    }  # fmt: skip
     takes_merged = True
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator, drift: float = 0.0) -> None:
@@ -84,10 +88,6 @@ class JointPolicy(Policy):
             np.zeros((shards, arms), np.int64),
         )
         self._allowed = np.ones((shards, arms, users), np.bool_)
-
-    def restore(self, state: State) -> None:
-        """Continue exactly where ``state`` was taken, by version 0.1 too."""
-        super().restore(_from_version_0_1(state))
 
     def _allow(self, eligible: BoolArray) -> None:
         problem = self.problem
@@ -124,18 +124,6 @@ class JointPolicy(Policy):
     def arm_means(self, present: BoolArray) -> ArmMeans:
         """Return each arm's mean over the users who are ``present``, from the posterior."""
         return self.posterior.arm_means(present)
-
-
-def _from_version_0_1(state: State) -> State:
-    """Return a state whose prices and recruits are bundles; version 0.1 kept each array alone."""
-    if "_favourites" not in state:
-        return state
-    prices = ("_favourites", "_losses", "_gaps", "_rivals", "_prices", "_doubts")
-    recruits = ("_teams", "_merits", "_pauses")
-    return state | {
-        "_prices": {new: state[old] for new, old in zip(Prices._fields, prices, strict=True)},
-        "_recruits": {new: state[old] for new, old in zip(Recruits._fields, recruits, strict=True)},
-    }
 
 
 @kernel()

@@ -1,12 +1,10 @@
 """A Gaussian posterior over all users' means on an arm, updated by every released total.
 
-Per arm the users' means have a joint normal prior: a shared part, and a part of each user whose
-variance is learnt (``prior``) unless means drift. A total over the reporters G is one linear
-observation 1_G'mu + noise, a rank-one Kalman update. Its noise is the sum of m(1-m) over G, times
-the overdispersion: the ratio of squared errors to those expected, learnt as well.
+The model is that of docs/theory.md, "The flagship": a prior with a shared part and a part of each
+user, whose variance is learnt (``prior``) unless means drift, and a Kalman step for each total.
 
-With drift, every variance grows from round to round. Sudden changes are detected by Page's test:
-the log likelihood ratio of totals with twice the expected variance is summed and kept at 0 or
+Every variance gains ``drift`` per round, up to the prior's. Sudden changes are detected by Page's
+test: the log likelihood ratio of totals with twice the expected variance is summed and kept at 0 or
 more. Where it exceeds log(prior variance / drift), the odds against a change in a given round, all
 variances of the shard return to the prior's.
 """
@@ -14,14 +12,14 @@ variances of the shard return to the prior's.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from shoal.arrays import BoolArray, FloatArray, IntArray, LongArray
-from shoal.grouping.crowds import RoundTotals, of_users, round_totals
+from shoal.grouping import RoundTotals, of_users, round_totals
 from shoal.kernels import kernel
-from shoal.model import Feedback, Plan, Problem, State, Stateful
+from shoal.model import Feedback, Plan, Problem, Stateful
 from shoal.model.numbers import not_negative
 from shoal.policies.base import ArmMeans
 from shoal.policies.shoal.joint.constants import JOINT
@@ -43,16 +41,14 @@ class Belief(NamedTuple):
 
 
 class JointPosterior(Stateful):
-    """The joint posterior of every shard's users on every arm.
-
-    Parameters
-    ----------
-    drift
-        Variance that each user's mean gains per round, up to the prior's. All of the prior's
-        variance returns at once where the totals show that everything has changed.
-    """
+    """The joint posterior of every shard's users on every arm."""
 
     changing = ("belief", "user_variances", "_rounds", "_next_refresh")
+    earlier_names: ClassVar = {
+        "belief": {name: name for name in Belief._fields},
+        "user_variances": "own",
+        "_next_refresh": "_due",
+    }
 
     def __init__(self, problem: Problem, *, drift: float = 0.0) -> None:
         self._problem = problem
@@ -70,14 +66,6 @@ class JointPosterior(Stateful):
         )
         self.user_variances = np.full((shards, arms), JOINT.prior_variance)  # of the prior
         self._rounds, self._next_refresh = 0, 1
-
-    def restore(self, state: State) -> None:
-        """Continue exactly where ``state`` was taken, by version 0.1 too."""
-        if "belief" not in state:  # version 0.1 kept each array by itself
-            belief = {name: state[name] for name in Belief._fields}
-            renamed = {"user_variances": state["own"], "_next_refresh": state["_due"]}
-            state = state | renamed | {"belief": belief}
-        super().restore(state)
 
     def estimates(self) -> FloatArray:
         """Return the posterior means, (n_users, n_arms)."""

@@ -40,13 +40,7 @@ def learn_user_variances(
 ) -> None:
     """Learn the user variance on every arm of a shard, and recompute the posterior.
 
-    Parameters
-    ----------
-    means, covariances
-        The posterior of each arm, (n_arms, n_users) and (n_arms, n_users, n_users); changed in
-        place.
-    user_variances
-        The user variance of the prior, (n_arms,); likewise.
+    The posterior of each arm and ``user_variances``, the prior's, (n_arms,), change in place.
     """
     centre, shared = JOINT.prior_mean, JOINT.prior_variance
     inside = np.clip(means.mean(axis=1), JOINT.min_ratio_mean, 1 - JOINT.min_ratio_mean)

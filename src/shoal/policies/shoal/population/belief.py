@@ -1,13 +1,8 @@
 """What is known of a large population: evidence of each user, and a prior that all users share.
 
-User i's means are normal, theta_i ~ N(b, F F' + diag(s)): b are the population's ``means``, F the
-``factors``, s the specific variances. From totals, user i and arm j only gather a precision L_ij
-and a weighted value h_ij. The posterior follows from them and the prior whenever it is needed, so
-that a better prior also makes more of old evidence.
-
-A released total y of arm j over the reporters G, with m_i and v_i the mean and variance predicted
-of member i, updates in two steps; o is the overdispersion, the ratio of squared errors to those
-expected:
+The model and its symbols are those of docs/theory.md, "Large populations": b are the ``means``, F
+the ``factors``, L and h the ``evidence``, o the overdispersion. A released total y of arm j over
+the reporters G, with m_i and v_i the mean and variance predicted of member i, updates in two steps:
 
 1. The crowd. All groups of an arm share the mean error e = sum(y - sum m) / reporters. It moves
    b_j, of variance V, by a Kalman step of gain k = V / (V + (o b(1 - b) + sum v) / reporters).
@@ -23,14 +18,14 @@ expected:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from shoal.arrays import FloatArray, IntArray, SmallFloatArray
-from shoal.grouping.crowds import RoundTotals
+from shoal.grouping import RoundTotals
 from shoal.kernels import kernel
-from shoal.model import State, Stateful
+from shoal.model import Stateful
 from shoal.policies.shoal.population.constants import POPULATION
 from shoal.policies.shoal.population.posterior import Evidence, Prior
 
@@ -46,22 +41,18 @@ class Decision(NamedTuple):
 
 
 class PopulationBelief(Stateful):
-    """Everything that one shard believes.
+    """Everything that one shard believes: evidence of its users, and what they have in common.
 
-    Attributes
-    ----------
-    evidence : Evidence
-        Of each user on each arm.
-    means, mean_variances : FloatArray
-        The population's mean on each arm and its variance, (n_arms,).
-    factors, hidden : FloatArray
-        Factors that were found, (n_arms, rank), and the variance that factors not found yet could
-        have, (n_arms,).
-    squares : FloatArray
-        Squared errors of totals, observed and expected, (2, n_arms).
+    ``hidden`` is the variance that factors not found yet could have, (n_arms,); ``squares`` are the
+    squared errors of totals, observed and expected, (2, n_arms).
     """
 
     changing = ("evidence", "means", "mean_variances", "factors", "hidden", "squares")
+    earlier_names: ClassVar = {
+        "evidence": {name: name for name in Evidence._fields},
+        "mean_variances": "doubts",
+        "squares": "surprises",
+    }
 
     def __init__(self, n_users: int, n_arms: int, min_group_size: int) -> None:
         self.evidence = Evidence(*np.zeros((2, n_users, n_arms), np.float32))
@@ -70,14 +61,6 @@ class PopulationBelief(Stateful):
         self.factors = np.zeros((n_arms, 0))
         self.hidden = np.full(n_arms, POPULATION.first_variance)
         self.squares = np.full((2, n_arms), POPULATION.noise_prior * min_group_size)
-
-    def restore(self, state: State) -> None:
-        """Continue exactly where ``state`` was taken, by version 0.1 too."""
-        if "evidence" not in state:  # version 0.1 shrinkage each array by itself
-            evidence = {name: state[name] for name in Evidence._fields}
-            renamed = {"mean_variances": state["doubts"], "squares": state["surprises"]}
-            state = state | renamed | {"evidence": evidence}
-        super().restore(state)
 
     @property
     def overdispersion(self) -> FloatArray:

@@ -1,13 +1,6 @@
 """Which arm is worth playing for a while: the value of a block of plays, user by user.
 
-The block lookahead of docs/theory.md, "Large populations": with S the posterior covariance, g the
-favourite and R the rounds left, playing arm a for s rounds is worth
-
-    value(a, s) = (R - s) max_o d E[(t - gap_o / d)+] - s gap_a,
-    d = |S_oa - S_ga| / sqrt(S_aa + noise / s),
-
-where t is Student's with three degrees of freedom, scaled to variance 1, for which
-E[(t - u)+] = (1 - u arctan(1 / u)) / pi: a normal tail would never try what few like.
+The formulas are in docs/theory.md, "Block lookahead" and "Heavy tails".
 """
 
 from __future__ import annotations
@@ -18,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.arrays import BoolArray, FloatArray, IntArray, SmallFloatArray
-from shoal.grouping.crowds import draw, play_favourites, small_crowds
+from shoal.grouping import draw, play_favourites, small_crowds
 from shoal.kernels import kernel
 from shoal.policies.shoal.population.belief import Decision
 from shoal.policies.shoal.population.constants import POPULATION

@@ -1,10 +1,8 @@
 """How many users explore for the others: a panel that pays for itself.
 
-A share p of the users, the panel, plays at random for everyone. It costs p c a round, c being what
-a panellist loses; and while factors are unknown, everyone misses the gain g of knowing them, for a
-time of 1 / sqrt(p). The sum is least at p = g / (2 c). The gain is the expected maximum of the
-posterior means if the ``hidden`` variance were one factor's, less that if it were specific to each
-arm and user, which nobody else could help to learn.
+Its share is p = g / (2 c), as in docs/theory.md, "The panel". The gain g is the expected maximum of
+the posterior means if the ``hidden`` variance were one factor's, less that if it were specific to
+each arm and user; c is what a panellist loses per round.
 """
 
 from __future__ import annotations
@@ -28,13 +26,7 @@ def best_panel_share(
     *,
     rng: np.random.Generator,
 ) -> float:
-    """Return the share of users that should explore for all.
-
-    Parameters
-    ----------
-    others
-        The expected reward per round of each user outside the panel.
-    """
+    """Return the share of users that should explore, where ``others`` expect that reward each."""
     means = np.clip(belief.means, POPULATION.min_spread_mean, 1 - POPULATION.min_spread_mean)
     n_arms = len(means)
     noise = belief.overdispersion * min_group_size * means * (1 - means)

@@ -10,11 +10,13 @@ O(n_users), whatever happened before; a user takes about a hundred bytes at ten 
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from shoal.arrays import BoolArray, IntArray, SmallFloatArray
-from shoal.grouping.crowds import RoundTotals, cut_crowds, group_size, safe_size
-from shoal.model import Feedback, Plan, Problem, State, Stateful
+from shoal.grouping import RoundTotals, cut_crowds, group_size, safe_size
+from shoal.model import Feedback, Plan, Problem, Stateful
 from shoal.model.numbers import not_negative
 from shoal.policies.base import ArmMeans, Choice, Policy, rounds_left
 from shoal.policies.shoal.population.belief import Decision, PopulationBelief
@@ -33,10 +35,7 @@ from shoal.policies.shoal.population.prior import learn_prior
 class PopulationPolicy(Policy):
     """A learnt prior over users, block lookahead, and a panel that explores for all.
 
-    Parameters
-    ----------
-    drift
-        Variance by which each user's mean may move in a round; old rounds count less accordingly.
+    ``make_shoal`` says what ``drift`` is.
     """
 
     changing = (*Policy.changing, "shards")
@@ -111,6 +110,13 @@ class PopulationShard(Stateful):
         "belief", "allowed", "decision", "panel_ranks", "panel_share", "report_rate",
         "attempts_left", "next_refresh",
     )  # fmt: skip
+    earlier_names: ClassVar = {
+        "decision": {name: name for name in Decision._fields},
+        "panel_ranks": "turns",
+        "panel_share": "panel",
+        "report_rate": "share",
+        "attempts_left": "attempts",
+    }
 
     def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
         n_users, n_arms = problem.shard_size, problem.n_arms
@@ -125,18 +131,6 @@ class PopulationShard(Stateful):
         self.report_rate = 1.0
         self.attempts_left = np.full(n_arms, POPULATION.attempts)
         self.next_refresh = 1
-
-    def restore(self, state: State) -> None:
-        """Continue exactly where ``state`` was taken, by version 0.1 too."""
-        if "decision" not in state:  # version 0.1 had other names
-            state = state | {
-                "decision": {name: state[name] for name in Decision._fields},
-                "panel_ranks": state["turns"],
-                "panel_share": state["panel"],
-                "report_rate": state["share"],
-                "attempts_left": state["attempts"],
-            }
-        super().restore(state)
 
     def choose(
         self, rounds: int, left: float, first: int, groups: IntArray, rng: np.random.Generator

@@ -7,12 +7,9 @@ users' means over arms, has a likelihood. Three steps estimate it:
    (j, l) is the sum of u_j u_l - W_jl, with covariance I[jl, pq] = sum of W_jp W_lq + W_jq W_lp.
    With J = 2 on the diagonal's entries and 1 elsewhere, J I^-1 score is the step to the maximum and
    J I^-1 J the step's covariance.
-2. *Spiked-Wigner shrinkage*. Scaled so that every entry's error has about unit variance (2 on the
-   diagonal), an estimate of K arms without any structure has no eigenvalue beyond 2 sqrt(K). An
-   eigenvalue y beyond it is a spike whose best size in its, also noisy, direction is
-   sqrt(y² - 4K). The rank is the number of spikes.
-3. *Plausibility*. A spike is shrunk once more by p² / (p² + K), p being the size it would have if
-   it carried all the variance that means like Beta(1, .) have.
+2. *Spiked-Wigner shrinkage*, in units in which every entry's error has about unit variance (2 on
+   the diagonal): an eigenvalue y beyond 2 sqrt(K) is a factor of size sqrt(y² - 4K).
+3. *Plausibility*. A factor is shrunk once more by p² / (p² + K), as in docs/theory.md.
 
 The ``hidden`` variance is that of Beta(1, .), less what the step's precision excludes.
 """
@@ -77,12 +74,8 @@ def _symmetric(lower: FloatArray, n: int) -> FloatArray:
 def find_factors(covariance: FloatArray, errors: FloatArray, plausible: FloatArray) -> FloatArray:
     """Return the factors, in units of each arm's error, that stand out of the noise.
 
-    Parameters
-    ----------
-    covariance, errors
-        An estimate and the variance of each of its entries, (n_arms, n_arms).
-    plausible
-        The largest variance, in the same units, that an arm's means may have, (n_arms,).
+    ``errors`` are the variances of the estimate's entries, ``plausible`` the largest variances that
+    arms' means may have, (n_arms,), in the same units.
     """
     n_arms = len(covariance)
     scale = (np.diag(errors) / 2) ** -0.25

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from shoal.arrays import IntArray
-from shoal.grouping.crowds import cut_crowds, draw, group_size, regroup, safe_size
+from shoal.grouping import cut_crowds, draw, group_size, regroup, safe_size
 from shoal.model.merging import merge_short
 
 SEED = np.uint64(2**63 + 12345)

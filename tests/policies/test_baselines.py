@@ -3,9 +3,26 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 
+from shoal.errors import InvalidInputError
+from shoal.experiments import simulate
 from shoal.model import Feedback, Problem
 from shoal.policies import make_policy
+
+
+def test_thompson_refuses_rewards_that_its_model_cannot_have() -> None:
+    with pytest.raises(InvalidInputError, match=r"rewards must be in \[0, 1\] for model='beta'"):
+        simulate("thompson", [[0.0, 5.0]], min_group_size=1, horizon=50, rewards="gaussian")
+    run = simulate(
+        "thompson",
+        [[0.0, 5.0]],
+        min_group_size=1,
+        horizon=50,
+        rewards="gaussian",
+        options={"model": "gaussian"},
+    )
+    assert run.regret < 50
 
 
 def test_ucb_plays_the_index_of_auer_et_al(rng: np.random.Generator) -> None:

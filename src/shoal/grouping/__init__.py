@@ -1,1 +1,0 @@
-"""Who is counted with whom: group sizes, random groups, leave-one-out rotas."""

@@ -1,1 +1,0 @@
-"""References: policies that learn nothing, and policies that see every reward."""
