@@ -8,7 +8,7 @@ from shoal.policies import make_policy
 from shoal.policies.base import HALF_95, Policy
 from shoal.policies.pooled.mean_field import MeanField
 from shoal.policies.pooled.thompson import PooledThompson
-from shoal.policies.shoal.joint.constants import JOINT
+from shoal.policies.shoal.constants import JOINT
 from shoal.policies.shoal.joint.policy import JointPolicy
 from shoal.policies.shoal.population.policy import PopulationPolicy
 

@@ -9,7 +9,7 @@ from shoal.experiments import simulate
 from shoal.instances import uniform
 from shoal.model import Problem
 from shoal.policies.contract import Arena
-from shoal.policies.shoal.population.constants import POPULATION
+from shoal.policies.shoal.constants import POPULATION
 from shoal.policies.shoal.population.policy import PopulationPolicy
 from shoal.policies.shoal.population.posterior import infer, workspace
 

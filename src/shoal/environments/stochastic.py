@@ -122,8 +122,8 @@ class Environment(Stateful, ABC):
             released, reported = all_report(plan)
             smallest = plan.smallest_group
         else:
-            draw = draw_and_merge if plan.repeats == 1 else draw_reports
-            plan, released, reported, smallest, withheld = draw(plan, self._chances, rng=self.rng)
+            reports = draw_reports(plan, self._chances, rng=self.rng)
+            plan, released, reported, smallest, withheld = reports
             self.withheld += withheld
         if smallest and not 0 < self.smallest_group <= smallest:
             self.smallest_group = smallest
@@ -242,7 +242,12 @@ def all_report(plan: Plan) -> tuple[IntArray, IntArray]:
 
 
 def draw_reports(plan: Plan, chances: FloatArray, *, rng: np.random.Generator) -> Reports:
-    """Draw who reports in each round of a plan, with the probabilities ``chances``, (n_users,)."""
+    """Draw who reports in each round of a plan, with the probabilities ``chances``, (n_users,).
+
+    Groups that are short of reporters are merged in a plan of one round.
+    """
+    if plan.repeats == 1:
+        return merge_played(plan, rng.random(len(chances)) < chances)
     released, reported = _zeros(plan)
     n_users = len(chances)
     n_rounds = max(1, DRAWS_AT_ONCE // n_users)
@@ -255,11 +260,6 @@ def draw_reports(plan: Plan, chances: FloatArray, *, rng: np.random.Generator) -
         smallest = min(smallest, fewest)
         withheld += n_withheld
     return Reports(plan, released, reported, smallest if smallest <= n_users else 0, withheld)
-
-
-def draw_and_merge(plan: Plan, chances: FloatArray, *, rng: np.random.Generator) -> Reports:
-    """Draw who reports in a plan of one round, and merge the groups that are short of reporters."""
-    return merge_played(plan, rng.random(len(chances)) < chances)
 
 
 def _zeros(plan: Plan) -> tuple[IntArray, IntArray]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.arrays import FloatArray
-from shoal.environments.registry import check_means, check_rewards
+from shoal.environments import check_means, check_rewards
 from shoal.errors import UnknownNameError
 from shoal.experiments.seeds import stream
 from shoal.instances import INSTANCES

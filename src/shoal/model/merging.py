@@ -175,18 +175,9 @@ def merge_short(reporters: LongArray, crowds: LongArray, min_group_size: int) ->
     A merged total has the number of its first group. The largest short group of a crowd takes in
     the largest others that do not make it exceed ``min_group_size``, then the smallest that make
     it reach it. Each of those left over joins the smallest total of the crowd; where there is
-    none, it is withheld, as is a group in which nobody reported.
+    none, it is withheld, as is a group in which nobody reported. ``crowds`` are numbers, an arm's
+    for example; groups of the same number may be merged.
 
-    Parameters
-    ----------
-    reporters
-        Reporters of each group, (n_groups,).
-    crowds
-        Whom each group may be merged with: those of the same number, its arm's for example,
-        (n_groups,).
-
-    Examples
-    --------
     >>> reporters, arms = np.array([5, 2, 2, 3, 1, 3]), np.array([0, 0, 0, 0, 0, 1])
     >>> merge_short(reporters, arms, 4)
     array([ 0,  1,  1,  3,  3, -1])

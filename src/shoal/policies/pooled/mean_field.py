@@ -18,7 +18,7 @@ from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem, Stateful
 from shoal.model.numbers import not_negative
 from shoal.policies.base import ArmMeans
-from shoal.policies.shoal.joint.constants import JOINT
+from shoal.policies.shoal.constants import JOINT
 
 EVEN_BYTES = np.uint32(0x00FF00FF)
 BLOCK = 512  # users whose draws stay in the nearest cache

@@ -18,7 +18,7 @@ from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem
 from shoal.policies.base import ArmMeans, Choice, Policy
 from shoal.policies.pooled.mean_field import MeanField
-from shoal.policies.shoal.joint.constants import JOINT
+from shoal.policies.shoal.constants import JOINT
 from shoal.policies.shoal.joint.posterior import JointPosterior
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from shoal.model import Problem
 from shoal.policies.base import Policy
-from shoal.policies.shoal.joint.constants import JOINT
+from shoal.policies.shoal.constants import JOINT
 from shoal.policies.shoal.joint.policy import JointPolicy
 from shoal.policies.shoal.population.policy import PopulationPolicy
 
@@ -21,8 +21,6 @@ def make_shoal(problem: Problem, *, rng: np.random.Generator, drift: float = 0.0
 
     Parameters
     ----------
-    problem, rng
-        As for every policy.
     drift
         Variance by which each user's mean may move in a round; old rounds count less accordingly.
     """

@@ -11,7 +11,7 @@ from shoal.experiments import simulate
 from shoal.instances import lower_bound, uniform
 from shoal.model import Problem
 from shoal.policies import make_policy
-from shoal.policies.shoal.joint.constants import JOINT
+from shoal.policies.shoal.constants import JOINT
 from shoal.policies.shoal.joint.policy import JointPolicy
 
 

@@ -13,7 +13,7 @@ from shoal.environments import make_environment
 from shoal.grouping import RoundTotals, regroup
 from shoal.model import Feedback, Plan, Problem
 from shoal.policies.pooled.mean_field import MeanField
-from shoal.policies.shoal.joint.constants import JOINT
+from shoal.policies.shoal.constants import JOINT
 from shoal.policies.shoal.joint.posterior import (
     Belief,
     JointPosterior,

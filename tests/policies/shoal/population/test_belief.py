@@ -7,6 +7,7 @@ import pytest
 
 from shoal.arrays import CountArray, FloatArray, IntArray, SmallFloatArray
 from shoal.grouping import RoundTotals
+from shoal.policies.shoal.constants import POPULATION
 from shoal.policies.shoal.population import prior as prior_module
 from shoal.policies.shoal.population.belief import (
     OBSERVED,
@@ -14,7 +15,6 @@ from shoal.policies.shoal.population.belief import (
     PopulationBelief,
     beta_variance,
 )
-from shoal.policies.shoal.population.constants import POPULATION
 from shoal.policies.shoal.population.posterior import Prior, infer, workspace
 from shoal.policies.shoal.population.prior import estimate, find_factors, learn_prior
 

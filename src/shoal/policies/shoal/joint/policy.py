@@ -20,7 +20,7 @@ from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem
 from shoal.model.numbers import not_negative
 from shoal.policies.base import ArmMeans, Choice, Policy, rounds_left
-from shoal.policies.shoal.joint.constants import JOINT
+from shoal.policies.shoal.constants import JOINT
 from shoal.policies.shoal.joint.posterior import Belief, JointPosterior, report_rate, shard_belief
 from shoal.policies.shoal.joint.value_of_information import (
     Market,

@@ -22,7 +22,7 @@ from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem, Stateful
 from shoal.model.numbers import not_negative
 from shoal.policies.base import ArmMeans
-from shoal.policies.shoal.joint.constants import JOINT
+from shoal.policies.shoal.constants import JOINT
 from shoal.policies.shoal.joint.prior import learn_user_variances
 
 LOG_2 = math.log(2)

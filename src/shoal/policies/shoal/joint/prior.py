@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.arrays import FloatArray
-from shoal.policies.shoal.joint.constants import JOINT
+from shoal.policies.shoal.constants import JOINT
 from shoal.threads import one_thread
 
 RATIOS = 2.0 ** -np.arange(JOINT.n_ratios)

@@ -18,7 +18,7 @@ import numpy as np
 
 from shoal.arrays import BoolArray, FloatArray, LongArray
 from shoal.kernels import kernel
-from shoal.policies.shoal.joint.constants import JOINT
+from shoal.policies.shoal.constants import JOINT
 from shoal.policies.shoal.joint.posterior import (
     Belief,
     overdispersion,

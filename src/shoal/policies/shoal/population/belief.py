@@ -26,7 +26,7 @@ from shoal.arrays import FloatArray, IntArray, SmallFloatArray
 from shoal.grouping import RoundTotals
 from shoal.kernels import kernel
 from shoal.model import Stateful
-from shoal.policies.shoal.population.constants import POPULATION
+from shoal.policies.shoal.constants import POPULATION
 from shoal.policies.shoal.population.posterior import Evidence, Prior
 
 OBSERVED, EXPECTED = range(2)

@@ -13,8 +13,8 @@ import numpy as np
 from shoal.arrays import BoolArray, FloatArray, IntArray, SmallFloatArray
 from shoal.grouping import draw, play_favourites, small_crowds
 from shoal.kernels import kernel
+from shoal.policies.shoal.constants import POPULATION
 from shoal.policies.shoal.population.belief import Decision
-from shoal.policies.shoal.population.constants import POPULATION
 from shoal.policies.shoal.population.posterior import Evidence, Posterior, Prior, infer, workspace
 
 NO_ASSIGNMENTS = np.empty(0, np.int32)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from shoal.arrays import FloatArray
+from shoal.policies.shoal.constants import POPULATION
 from shoal.policies.shoal.population.belief import PopulationBelief
-from shoal.policies.shoal.population.constants import POPULATION
 from shoal.threads import one_thread
 
 PANEL_ALL = 2.0  # the share of a panel of all users: above every rank

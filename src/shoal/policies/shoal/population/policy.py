@@ -19,8 +19,8 @@ from shoal.grouping import RoundTotals, cut_crowds, group_size, safe_size
 from shoal.model import Feedback, Plan, Problem, Stateful
 from shoal.model.numbers import not_negative
 from shoal.policies.base import ArmMeans, Choice, Policy, rounds_left
+from shoal.policies.shoal.constants import POPULATION
 from shoal.policies.shoal.population.belief import Decision, PopulationBelief
-from shoal.policies.shoal.population.constants import POPULATION
 from shoal.policies.shoal.population.lookahead import (
     NO_ASSIGNMENTS,
     DecisionSchedule,

@@ -20,8 +20,8 @@ import numpy as np
 
 from shoal.arrays import FloatArray, LongArray
 from shoal.kernels import kernel
+from shoal.policies.shoal.constants import POPULATION
 from shoal.policies.shoal.population.belief import PopulationBelief, beta_variance
-from shoal.policies.shoal.population.constants import POPULATION
 from shoal.policies.shoal.population.posterior import Evidence, Prior, infer, workspace
 from shoal.threads import one_thread
 
