@@ -4,9 +4,8 @@ Every call may be repeated: names and round numbers are made by the caller, and 
 changes nothing. So both clients simply try again, with growing pauses, until their patience ends.
 """
 
-from shoal.client.clients import AsyncClient, Client
-from shoal.client.errors import ServiceError
-from shoal.client.operations import Refused, Round
+from shoal.client.calls import ServiceError
+from shoal.client.clients import AsyncClient, Client, Refused, Round
 from shoal.wire import Noise, Page, Release, Total, Work
 
 __all__ = [

@@ -1,9 +1,11 @@
-"""Each call as data: what to send and how to read the answer."""
+"""Each call as data: what to send, how to read the answer, and when to try again."""
 
 from __future__ import annotations
 
+import random
 import sys
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
@@ -12,10 +14,40 @@ import httpx
 import msgspec
 
 from shoal import wire
-from shoal.client.errors import ServiceError
-from shoal.errors import InvalidInputError
+from shoal.errors import InvalidInputError, ShoalError
 
+RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 T = TypeVar("T")
+
+
+class ServiceError(ShoalError):
+    """The service refused a call, or could not be reached in time.
+
+    Attributes
+    ----------
+    name : str
+        The stable name of the problem, for example "plan-frozen"; "unreachable" if there was
+        no answer.
+    status : int
+        The HTTP status, 0 if there was no answer.
+    """
+
+    def __init__(self, name: str, status: int, message: str) -> None:
+        super().__init__(message)
+        self.name = name
+        self.status = status
+
+
+def pauses(seconds: float) -> Iterator[float]:
+    """Yield growing pauses with jitter, as long as the next one ends within ``seconds``."""
+    deadline = time.monotonic() + seconds
+    pause = 0.05
+    while True:
+        wait = pause * random.uniform(0.5, 1.5)
+        if time.monotonic() + wait >= deadline:
+            return
+        yield wait
+        pause = min(2.0, 2 * pause)
 
 
 @dataclass(frozen=True)
