@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.plans import FrozenPlan
-from shoal.service.aggregator.release import Document
+from shoal.service.aggregator.releases import Document
+from shoal.service.aggregator.rounds import FrozenPlan
 from shoal.service.campaign import Campaign, Noise
 from shoal.wire import LearnerProgress
 

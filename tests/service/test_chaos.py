@@ -10,7 +10,7 @@ from tests.service.conftest import Stores
 from tests.service.live import serve
 
 from shoal.client import Client
-from shoal.service.learner.records import Records
+from shoal.service.learner.run import Records
 from shoal.service.store import Database
 
 KILLS = int(os.environ.get("SHOAL_CHAOS_KILLS", "10"))

@@ -16,8 +16,7 @@ from tests.service.conftest import Stores
 from tests.service.helpers import users
 from tests.service.live import Live, learning, serve
 
-from shoal.service.learner.records import Records
-from shoal.service.learner.run import CampaignRun
+from shoal.service.learner.run import CampaignRun, Records
 
 SECRET = "reward 0.7371"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -13,14 +14,26 @@ from starlette.concurrency import run_in_threadpool
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.schedule import tick
 from shoal.service.api import assignments, campaigns, learner, reports, rounds, status
-from shoal.service.dashboard import checks
-from shoal.service.dashboard import routes as dashboard
+from shoal.service.dashboard import (
+    assets,
+    charts,
+    checks,
+    login,
+    new_campaign,
+    operations,
+    progress,
+    tokens,
+    views,
+)
 from shoal.service.dashboard.rendering import error_page
+from shoal.service.dashboard.sessions import LoginAttempts
 from shoal.service.web import answers
 from shoal.service.web.guard import Guard
 from shoal.service.web.metrics import Metrics
 
 log = logging.getLogger("shoal.service")
+
+PAGES = (login, views, new_campaign, operations, tokens, assets)
 
 
 def create_app(
@@ -58,14 +71,24 @@ def create_app(
     )
     app.state.aggregator = aggregator
     app.state.metrics = metrics
-    for module in (campaigns, rounds, assignments, reports, learner, status):
+    app.state.login_attempts = LoginAttempts()
+    for module in (campaigns, rounds, assignments, reports, learner, status, progress, *PAGES):
         app.include_router(module.router)
-    dashboard.install(app)
     answers.install(app, page=error_page)
     app.add_middleware(
         Guard, metrics=metrics, max_body_bytes=max_body_bytes, body_seconds=body_seconds
     )
     return app
+
+
+def warm_up() -> None:
+    """Prepare in a thread what the first page would wait for."""
+
+    def work() -> None:
+        charts.specs([])
+        assets.asset(assets.CHARTS)
+
+    threading.Thread(target=work, name="charts", daemon=True).start()
 
 
 async def _keep_schedules(aggregator: Aggregator, tick_seconds: float) -> None:

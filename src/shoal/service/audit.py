@@ -18,12 +18,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from shoal.arrays import BoolArray
 from shoal.errors import InvalidInputError
 from shoal.model import Plan
-from shoal.service.aggregator import arms, campaigns, release, releases, rounds, summaries
-from shoal.service.aggregator.plans import FrozenPlan
-from shoal.service.aggregator.rounds import ABANDONED, RELEASED
+from shoal.service.aggregator import campaigns, releases, rounds
+from shoal.service.aggregator.rounds import ABANDONED, RELEASED, FrozenPlan
 from shoal.service.campaign import Campaign
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
+from shoal.wire import ArmState
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def audit(database: Database, name: str) -> Audit:
 
 
 def check_round(
-    connection: Connection, name: str, number: int, campaign: Campaign, known_arms: list[arms.Arm]
+    connection: Connection, name: str, number: int, campaign: Campaign, known_arms: list[ArmState]
 ) -> Iterator[tuple[str, str]]:
     """Yield the rules that a round breaks, and how."""
     round_ = rounds.find(connection, name, number)
@@ -154,41 +154,38 @@ def check_round(
     except InvalidInputError as error:
         yield "groups", str(error)
         return
-    offered = arms.offered(known_arms, number, campaign.n_arms)
+    offered = campaigns.offered(known_arms, number, campaign.n_arms)
     if not offered[plan.arms[plan.arms >= 0]].all():
         yield "groups", "an arm is played that was not on offer"
     if round_.state != RELEASED or not frozen:
         return
     try:
         stored = releases.load_document(connection, round_.id)
-        document = msgspec.json.decode(stored, type=release.Document)
+        document = msgspec.json.decode(stored, type=releases.Document)
         counted = releases.load_seats(connection, round_.id, campaign.seats, counted=True)
     except (SQLAlchemyError, msgspec.DecodeError):
         yield "kept", "the release can't be read"
         return
-    n_groups = int(plan.groups.max(initial=-1)) + 1
+    n_groups = len(plan.group_arms())
     if any(not 0 <= part < n_groups for total in document.totals for part in total.parts):
         yield "kept", "a total of a group that was not planned"
         return
     yield from _totals(document, plan, counted, campaign)
-    if summaries.summarise(document, plan) != _stored_summary(connection, name, number):
+    if releases.summarise(document, plan) != _stored_summary(connection, name, number):
         yield "kept", "the release is not what was summed up when it was made"
 
 
 def _totals(
-    document: release.Document,
+    document: releases.Document,
     plan: FrozenPlan,
     counted: BoolArray,
     campaign: Campaign,
 ) -> Iterator[tuple[str, str]]:
-    n_groups = int(plan.groups.max(initial=-1)) + 1
+    arm_of = plan.group_arms()
     all_parts = [part for total in document.totals for part in total.parts]
     if len(all_parts) != len(set(all_parts)):
         yield "once", "a group is in two totals"
-    grouped = plan.groups >= 0
-    behind = np.bincount(plan.groups[grouped & counted], minlength=n_groups)
-    arm_of = np.full(n_groups, -1)
-    arm_of[plan.groups[grouped]] = plan.arms[grouped]
+    behind = np.bincount(plan.groups[(plan.groups >= 0) & counted], minlength=len(arm_of))
     homogeneous = 0
     for total in document.totals:
         parts = list(total.parts)
@@ -198,11 +195,10 @@ def _totals(
             yield "least", "a total whose reporters are not those on record"
         if len({int(arm_of[part]) for part in parts}) > 1:
             yield "once", "a total over two arms"
-        full = total.reporters * campaign.reward_steps
         if campaign.noise is None:
-            if not 0 <= total.total <= full:
+            if not 0 <= total.total <= total.reporters * campaign.reward_steps:
                 yield "grid", "a total that no rewards could have"
-            homogeneous += total.total in (0, full)
+            homogeneous += releases.is_homogeneous(total, campaign.reward_steps)
     if int(counted.sum()) != sum(total.reporters for total in document.totals):
         yield "once", "more or fewer users on record than the totals state"
     if homogeneous != document.homogeneous:

@@ -29,15 +29,7 @@ def max_connections() -> int:
 
 
 def connections(*, seconds: float, most: int) -> type[H11Protocol]:
-    """Return the protocol of a server's connections.
-
-    Parameters
-    ----------
-    seconds
-        The time that the head of a request may take to arrive.
-    most
-        Connections at a time.
-    """
+    """Return the protocol of at most ``most`` connections; a head has ``seconds`` to arrive."""
     waiting: dict[Connection, asyncio.TimerHandle] = {}  # the longest waiting first
 
     class Connection(H11Protocol):

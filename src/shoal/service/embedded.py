@@ -29,14 +29,10 @@ class Embedded:
 
 @contextmanager
 def embedded(*, port: int = 0, settings: Mapping[str, str] | None = None) -> Iterator[Embedded]:
-    """Run both roles with their defaults until the block ends; leave no process and no file.
+    """Run both roles until the block ends; leave no process and no file.
 
-    Parameters
-    ----------
-    port
-        To listen on; 0 is any that is free.
-    settings
-        Settings other than the defaults, by the names of their environment variables.
+    Port 0 is any that is free. ``settings`` other than the defaults go by the names of their
+    environment variables.
     """
     with TemporaryDirectory(prefix="shoal-") as name, ExitStack() as stack:
         folder = Path(name)

@@ -19,7 +19,7 @@ from shoal.service.clock import system_clock
 from shoal.service.connections import connections, max_connections
 from shoal.service.settings import Settings
 from shoal.service.store import Database
-from shoal.service.store.hold import hold
+from shoal.service.store.database import hold
 from shoal.service.store.migrate import StoreRole, upgrade
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ def run_aggregator(
     """Serve the aggregator; its first start creates one token per role and announces them."""
     from shoal.service.aggregator import Aggregator
     from shoal.service.aggregator.keys import check_secrets, claim_key
-    from shoal.service.application import create_app
-    from shoal.service.dashboard.routes import warm_up
+    from shoal.service.application import create_app, warm_up
 
     part = settings.aggregator
     listener = _bind("aggregator", part.host, part.port)

@@ -78,8 +78,6 @@ class Settings:
 def environment_of(settings: Settings, role: StoreRole) -> dict[str, str]:
     """Return one role's settings as its environment, with nothing about the other's.
 
-    Examples
-    --------
     >>> environment_of(Settings(), "learner")["SHOAL_LEARNER_DATABASE"]
     'sqlite:///shoal-data/learner.db'
     """
@@ -93,8 +91,6 @@ def environment_of(settings: Settings, role: StoreRole) -> dict[str, str]:
 def load_settings(environment: Mapping[str, str], *, file: Path | None = None) -> Settings:
     """Read settings; the environment wins over the file.
 
-    Examples
-    --------
     >>> load_settings({"SHOAL_AGGREGATOR_PORT": "9000"}).aggregator.port
     9000
     >>> load_settings({"SHOAL_LEARNER_PORT": "many"})

@@ -12,7 +12,7 @@ from tests.service.helpers import even, report, start, users
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.cache import Cache
-from shoal.service.aggregator.plans import FrozenPlan
+from shoal.service.aggregator.rounds import FrozenPlan
 from shoal.service.store import Database
 
 

@@ -205,7 +205,7 @@ def test_whoever_joins_while_the_learner_plans_plays_the_next_round(
     aggregator.rounds.want("news", 2)
     occupied, _ = aggregator.rounds.eligible("news", 2)
     assert occupied.sum() == 6
-    aggregator.directory.withdraw("news", ["user-0"])  # who leaves is not played with any more
+    aggregator.directory.move("news", [], ["user-0"])  # who leaves is not played with any more
     plan = frozen(np.where(occupied, 0, -1).tolist(), np.where(occupied, 0, -1).tolist())
     with pytest.raises(ProblemError, match="joined or left"):
         aggregator.rounds.freeze("news", 2, plan)

@@ -12,7 +12,7 @@ from tests.service.helpers import users
 from tests.service.live import serve
 
 from shoal.client import ServiceError
-from shoal.service.aggregator.noise import add_noise
+from shoal.service.aggregator.releases import add_noise
 from shoal.service.campaign import Campaign, Noise
 
 
@@ -79,7 +79,7 @@ def test_a_learner_copes_with_totals_that_no_rewards_could_give(
 def test_the_missing_extra_is_named_when_the_campaign_is_made(
     sqlite_stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shoal.service.aggregator.noise.find_spec", lambda name: None)
+    monkeypatch.setattr("shoal.service.aggregator.releases.find_spec", lambda name: None)
     given = {"arms": ["a"], "min_group_size": 4, "seats": 12, "policy": "random"}
     with serve(sqlite_stores) as live:
         operator = live.client("operator")

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from tests.service.helpers import close, even, frozen, report, users
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.plans import FrozenPlan
+from shoal.service.aggregator.rounds import FrozenPlan
 from shoal.service.campaign import Campaign
 from shoal.service.problems import ProblemError
 from shoal.service.store import aggregator as store

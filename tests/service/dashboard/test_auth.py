@@ -11,7 +11,7 @@ from tests.service.conftest import Stores
 from tests.service.dashboard.visits import CAMPAIGN, Visitor, create
 from tests.service.live import Live, serve
 
-from shoal.service.dashboard import routes
+from shoal.service import application
 
 PLACE = f"/campaigns/{CAMPAIGN}"
 PAGES = {
@@ -42,7 +42,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 def test_every_page_and_form_is_in_the_tables() -> None:
     paths = {
         route.path
-        for part in routes.PAGES
+        for part in application.PAGES
         for route in part.router.routes
         if isinstance(route, APIRoute)
     }

@@ -16,8 +16,8 @@ from tests.service.dashboard.visits import ARMS, CAMPAIGN, Visitor, create, play
 from tests.service.helpers import close, even, report, start, users
 from tests.service.live import Live, learning, serve
 
-from shoal.service.aggregator import Aggregator, summaries
-from shoal.service.aggregator.release import Document
+from shoal.service.aggregator import Aggregator, rounds
+from shoal.service.aggregator.releases import Document
 from shoal.service.audit import RULES, THREATS
 from shoal.service.campaign import Campaign
 from shoal.service.dashboard import checks
@@ -61,7 +61,7 @@ def estimate(aggregator: Aggregator, number: int, means: list[float]) -> None:
     """Store what the learner believes before a round."""
     millionths = np.round([means, [0.1] * len(means)], 6) * 1e6
     with aggregator.database.write() as connection:
-        summaries.keep_estimates(connection, CAMPAIGN, number, millionths.astype("<i4").tobytes())
+        rounds.store_estimates(connection, CAMPAIGN, number, millionths.astype("<i4").tobytes())
 
 
 def test_a_summary_says_what_the_release_says(aggregator: Aggregator) -> None:

@@ -134,7 +134,7 @@ def test_threat_17_an_old_backup_reopens_rounds(
 KILLED = """
 import os, signal, sys
 from shoal.client import Client
-from shoal.service.learner.records import Records
+from shoal.service.learner.run import Records
 from shoal.service.learner import calls
 from shoal.service.learner.service import Learner
 from shoal.service.store import Database

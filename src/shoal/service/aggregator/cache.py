@@ -26,15 +26,9 @@ MIN_VALUES = 8  # that are kept whatever their size
 
 
 class Cache(Generic[Key, Value]):
-    """Values by key.
+    """Values by key, which ``load`` reads from the store.
 
-    Parameters
-    ----------
-    load
-        Reads the value of a key from the store.
-    size_of
-        The size of a value. Those not used for longest are dropped while all exceed ``max_size``,
-        if that is not 0.
+    Those not used for longest are dropped while the sizes of all exceed ``max_size``, if not 0.
     """
 
     def __init__(

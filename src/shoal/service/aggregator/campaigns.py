@@ -1,34 +1,97 @@
-"""Campaigns and the users in their seats. Both belong to the operator, never to the learner.
+"""Campaigns, their arms and the users in their seats: the operator's, never the learner's.
 
-They are kept in memory, as this process alone changes them.
+They are kept in memory, as this process alone changes them. An arm has a slot for good, and the
+rounds that may play it are settled when a round is asked for: a change counts from the round after.
+So what may be played in a round follows from the store alone, and what was learnt in a slot is
+always about one arm.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from shoal.arrays import BoolArray
-from shoal.service.aggregator import arms
-from shoal.service.aggregator.arms import Arm
 from shoal.service.aggregator.cache import Cache
 from shoal.service.campaign import Campaign
 from shoal.service.clock import Clock
 from shoal.service.problems import (
+    ARM_RETIRED,
+    ARMS_FIXED,
+    ARMS_FULL,
     CAMPAIGN_EXISTS,
     CAMPAIGN_FULL,
     GROUP_FLOOR,
+    LAST_ARM,
+    UNKNOWN_ARM,
     UNKNOWN_CAMPAIGN,
     ProblemError,
 )
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
+from shoal.wire import ArmState
 
 _CHUNK = 500  # users in one statement
+
+
+def offered(arms: Sequence[ArmState], number: int, n_slots: int) -> BoolArray:
+    """Return which slots a round may play, (n_slots,).
+
+    >>> offered([ArmState("a", 1, None), ArmState("b", 1, 3)], 3, 3).tolist()
+    [True, False, False]
+    """
+    mask = np.zeros(n_slots, bool)
+    for slot, arm in enumerate(arms):
+        mask[slot] = arm.since <= number and (arm.until is None or number < arm.until)
+    return mask
+
+
+def _insert_arms(
+    connection: Connection, campaign: str, names: Iterable[str], *, first: int, since: int
+) -> None:
+    """Give arms the slots from ``first`` on."""
+    rows = [
+        {"campaign": campaign, "slot": slot, "name": name, "since": since}
+        for slot, name in enumerate(names, first)
+    ]
+    connection.execute(insert(store.arms), rows)
+
+
+def _check_new(campaign: Campaign, arms: Sequence[ArmState], name: str) -> bool:
+    """Return whether an arm is new to a campaign, or refuse it."""
+    for arm in arms:
+        if arm.name == name:
+            if arm.until is not None:
+                raise ProblemError(ARM_RETIRED)
+            return False
+    if len(arms) >= campaign.n_arms:
+        raise ProblemError(ARMS_FULL)
+    return True
+
+
+def _check_retirable(campaign: Campaign, arms: Sequence[ArmState], name: str) -> bool:
+    """Return whether an arm is still offered and may be retired, or refuse that."""
+    by_name = {arm.name: arm for arm in arms}
+    if name not in by_name:
+        raise ProblemError(UNKNOWN_ARM)
+    if by_name[name].until is not None:
+        return False
+    if not campaign.is_flexible():
+        raise ProblemError(ARMS_FIXED)
+    if not any(arm.until is None for arm in arms if arm.name != name):
+        raise ProblemError(LAST_ARM)
+    return True
+
+
+def _retire(connection: Connection, campaign: str, name: str, *, until: int) -> None:
+    """Play an arm no more from round ``until`` on."""
+    table = store.arms
+    of_arm = (table.c.campaign == campaign, table.c.name == name)
+    connection.execute(update(table).where(*of_arm).values(until=until))
 
 
 @dataclass
@@ -73,20 +136,14 @@ def erased(seat: int) -> str:
 
 
 class Directory:
-    """All campaigns, their arms and their users.
-
-    Parameters
-    ----------
-    floor
-        Smallest C that a campaign may have.
-    """
+    """All campaigns, none with a C below ``floor``, their arms and their users."""
 
     def __init__(self, database: Database, *, floor: int, clock: Clock) -> None:
         self._database = database
         self.floor = floor
         self._clock = clock
         self.lock = threading.RLock()  # for changes; a look-up waits for none
-        self._campaigns: Cache[str, tuple[Campaign, list[Arm]]] = Cache(database, load)
+        self._campaigns: Cache[str, tuple[Campaign, list[ArmState]]] = Cache(database, load)
         self._rosters: Cache[str, Roster] = Cache(database, _load_roster)
 
     def create(self, name: str, campaign: Campaign) -> bool:
@@ -102,7 +159,7 @@ class Directory:
             definition = campaign.model_dump_json()
             row = {"name": name, "definition": definition, "roster": 0, "created_at": self._clock()}
             connection.execute(insert(store.campaigns).values(row))
-            arms.insert_arms(connection, name, campaign.arms, first=0, since=1)
+            _insert_arms(connection, name, campaign.arms, first=0, since=1)
         return True
 
     def names(self) -> list[str]:
@@ -114,7 +171,7 @@ class Directory:
         """Return a campaign with all arms that it has ever had, or refuse the name."""
         return self._campaigns.get(name)[0]
 
-    def arms(self, name: str) -> list[Arm]:
+    def arms(self, name: str) -> list[ArmState]:
         """Return all arms that a campaign has ever had, by slot."""
         return self._campaigns.get(name)[1]
 
@@ -122,17 +179,17 @@ class Directory:
         """Offer a new arm from round ``number`` on; return False where it is offered already."""
         with self.lock, self._campaigns.write(name) as connection:
             campaign, known = load(connection, name)
-            new = arms.check_new(campaign, known, arm)
+            new = _check_new(campaign, known, arm)
             if new:
-                arms.insert_arms(connection, name, [arm], first=len(known), since=number)
+                _insert_arms(connection, name, [arm], first=len(known), since=number)
         return new
 
     def retire_arm(self, name: str, arm: str, *, number: int) -> bool:
         """Play an arm no more from round ``number`` on; False where it is retired already."""
         with self.lock, self._campaigns.write(name) as connection:
-            retirable = arms.check_retirable(*load(connection, name), arm)
+            retirable = _check_retirable(*load(connection, name), arm)
             if retirable:
-                arms.retire(connection, name, arm, until=number)
+                _retire(connection, name, arm, until=number)
         return retirable
 
     def roster(self, name: str) -> Roster:
@@ -151,10 +208,6 @@ class Directory:
     def enrol(self, name: str, users: list[str]) -> int:
         """Let users join from the next round on; return how many are new or back."""
         return self.move(name, users, [])[0]
-
-    def withdraw(self, name: str, users: list[str]) -> int:
-        """Let users leave from the next round on; return how many did."""
-        return self.move(name, [], users)[1]
 
     def move(
         self, name: str, join: list[str], leave: list[str], *, erase: bool = False
@@ -193,12 +246,12 @@ def names(connection: Connection) -> list[str]:
     return list(connection.scalars(select(store.campaigns.c.name).order_by("name")))
 
 
-def load(connection: Connection, name: str) -> tuple[Campaign, list[Arm]]:
+def load(connection: Connection, name: str) -> tuple[Campaign, list[ArmState]]:
     """Return a campaign and all arms that it has ever had, by slot, or refuse the name."""
     definition = require(connection, name)
     table = store.arms
     query = select(table.c.name, table.c.since, table.c.until).where(table.c.campaign == name)
-    known = [Arm(*row) for row in connection.execute(query.order_by(table.c.slot))]
+    known = [ArmState(*row) for row in connection.execute(query.order_by(table.c.slot))]
     changed = {"arms": [arm.name for arm in known]}
     return Campaign.model_validate_json(definition).model_copy(update=changed), known
 

@@ -2,11 +2,9 @@
 
 A restored backup of the aggregator has forgotten rounds that were opened or released since. If it
 opened one of them again, two releases of one round would differ by a few users. So after every
-start the aggregator waits for the learner to say which round it last had frozen (``planned``), last
-learnt (``learnt``), and up to which one it may have read the release (``reading``, put on record
-*before* it reads). Rounds that the learner is ahead of are abandoned, never played again.
-Nothing is released before that, and a release is shown to people only once the learner has it on
-record.
+start nothing is released before the learner has said how far it is (``wire.LearnerProgress``), and
+rounds that it is ahead of are abandoned. A release is shown to people only once the learner has it
+on record.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
 """The keys that blind sums at rest: one of the store, and one of each open round.
 
-The store's key lies in a file, never in the database. Another key would turn sums into nonsense.
-So the store remembers the key's fingerprint, and an aggregator whose store has sums starts with
-their key or not at all.
+The store's key lies in a file, never in the database, which remembers the key's fingerprint: an
+aggregator whose store has sums starts with their key or not at all.
 
-A database's log keeps what was written for a while, and its backups for ever: every sum of a
-round as it grew, blinded. Were they blinded with one key, whoever has that key and the log could
-take the difference of two sums, an individual reward, long after the release (threat 19). So a
-round has a secret of its own, 32 random bytes in a small file made at its first report; its key
-is derived from the secret and the store's key. The file is removed when the round is released or
-abandoned. Its name includes the round's plan, so that the rounds of another store are safe.
+A database's log and its backups keep every sum of a round as it grew, blinded. Were they blinded
+with one key, whoever has that key could take the difference of two sums, an individual reward, long
+after the release (threat 19). So a round's key is derived from the store's and from a secret, 32
+random bytes in a file made at its first report and removed when the round ends. Its name includes
+the round's plan, so that the rounds of another store are safe.
 """
 
 from __future__ import annotations
@@ -124,15 +122,7 @@ def make_key(path: Path) -> bytes:
 
 
 class RoundKeys:
-    """The keys of all open rounds.
-
-    Parameters
-    ----------
-    key
-        The store's key.
-    folder
-        The folder of the secrets; without one, every round has the store's key.
-    """
+    """The keys of all open rounds; without a ``folder`` of secrets, each has the store's key."""
 
     def __init__(self, database: Database, key: bytes, folder: Path | None) -> None:
         self._database = database

@@ -1,27 +1,46 @@
 """Rounds are closed once: merge, store the release, delete all else, in one transaction.
 
-The document is stored in the transaction that closes the round and served as it is ever after
-(threats 6, 15 and 16). Noise, where there is any, is drawn in that transaction too.
+What is released are totals over disjoint sets of at least C reporters, so that no smaller set can
+be derived from them (threats 1 and 7). Which groups are merged and which are withheld depends on
+the numbers of reporters alone (``shoal.model.merging``). The document is stored in the transaction
+that closes the round and served as it is ever after (threats 6, 15 and 16), with a summary of each
+arm: a page on thousands of rounds reads a few numbers of each, never plans and documents.
+
+Noise on totals, where a campaign asks for it, is OpenDP's discrete Laplace mechanism. A user is in
+at most one total of a round and moves it by at most ``reward_steps``. So whole-number Laplace noise
+of scale reward_steps / epsilon on every total makes a round's totals epsilon-differentially private
+in what one user reported. It is drawn once, in the transaction of the release.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
 
 import msgspec
 import numpy as np
 from sqlalchemy import Connection, insert, select, update
 
 from shoal.arrays import BoolArray
-from shoal.service.aggregator import rounds, summaries
+from shoal.errors import ShoalError
+from shoal.model.merging import merge_short
+from shoal.service.aggregator import rounds
 from shoal.service.aggregator.campaigns import Directory
 from shoal.service.aggregator.epochs import Epochs
-from shoal.service.aggregator.group_sums import read_sums
+from shoal.service.aggregator.group_sums import Sums, read_sums
 from shoal.service.aggregator.keys import RoundKeys
-from shoal.service.aggregator.plans import FrozenPlan
-from shoal.service.aggregator.release import Document, arm_by_group, make_document
-from shoal.service.aggregator.rounds import ABANDONED, RELEASED, WANTED, RoundRecord, Rounds
+from shoal.service.aggregator.rounds import (
+    ABANDONED,
+    RELEASED,
+    WANTED,
+    FrozenPlan,
+    RoundRecord,
+    Rounds,
+)
 from shoal.service.campaign import Campaign
 from shoal.service.clock import Clock
 from shoal.service.problems import (
@@ -33,6 +52,109 @@ from shoal.service.problems import (
 )
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
+from shoal.wire import Noise, Total
+
+log = logging.getLogger("shoal.service")
+
+COUNTS = ("totals", "merged", "withheld", "homogeneous", "reporters", "total")
+
+
+class Document(msgspec.Struct, frozen=True):
+    """All that is ever said about the rewards of one round."""
+
+    campaign: str
+    round: int
+    plan: str
+    reward_steps: int
+    totals: tuple[Total, ...]
+    withheld: int  # groups whose total is never released
+    homogeneous: int  # totals that show everyone's reward: all 0 or all 1
+    noise: Noise | None = None
+
+
+def make_document(
+    name: str, number: int, plan: FrozenPlan, campaign: Campaign, sums: Sums
+) -> Document:
+    """Merge the sums of a round into a release; noise, if any, is drawn here."""
+    arms = {group: arm for group, arm in enumerate(plan.group_arms().tolist()) if arm >= 0}
+    full = campaign.reward_steps
+    valid = possible(sums, full)
+    counts = {group: valid.get(group, (0, 0)) for group in arms}
+    into = merge_short(
+        np.array([reporters for _, reporters in counts.values()], np.int64),
+        np.array(list(arms.values()), np.int64),
+        campaign.least,
+    )
+    merged: dict[int, list[int]] = {}
+    for group, place in zip(arms, into.tolist(), strict=True):
+        if place >= 0:
+            merged.setdefault(place, []).append(group)
+    exact = [sum(counts[group][0] for group in parts) for parts in merged.values()]
+    totals = tuple(
+        Total(
+            arm=campaign.arms[arms[parts[0]]],
+            parts=tuple(parts),
+            reporters=sum(counts[group][1] for group in parts),
+            total=total,
+        )
+        for parts, total in zip(merged.values(), add_noise(exact, campaign), strict=True)
+    )
+    homogeneous, noise = 0, None
+    if campaign.noise is None:
+        homogeneous = sum(is_homogeneous(total, full) for total in totals)
+    else:  # the exact totals must not show in a count either
+        noise = Noise(campaign.noise.epsilon, scale_of(campaign))
+    withheld = int((into < 0).sum())
+    return Document(name, number, plan.hash, full, totals, withheld, homogeneous, noise)
+
+
+def is_homogeneous(total: Total, reward_steps: int) -> bool:
+    """Return whether a total shows everyone's reward: all 0 or all 1."""
+    return total.total in (0, total.reporters * reward_steps)
+
+
+def possible(sums: Sums, reward_steps: int) -> Sums:
+    """Return the sums that rewards can give; any other shows that the store is damaged."""
+    valid = {
+        group: (total, reporters)
+        for group, (total, reporters) in sums.items()
+        if 0 <= total <= reporters * reward_steps
+    }
+    for _ in range(len(sums) - len(valid)):
+        log.error("a sum that no rewards could give is withheld")
+    return valid
+
+
+def summarise(document: Document, plan: FrozenPlan) -> list[dict[str, Any]]:
+    """Return the summary of each arm that someone plays, in their order."""
+    users, arm_of = np.bincount(plan.arms[plan.arms >= 0]), plan.group_arms()
+    sizes = np.bincount(plan.groups[plan.groups >= 0])
+    released = np.zeros(len(sizes), bool)
+    rows: dict[int, dict[str, Any]] = {}
+    for arm in np.flatnonzero(users).tolist():
+        arm_sizes = sizes[arm_of == arm]
+        rows[arm] = {
+            "arm": arm,
+            "users": int(users[arm]),
+            "groups": len(arm_sizes),
+            "smallest_group": int(arm_sizes.min()) if len(arm_sizes) else None,
+            "smallest_total": None,
+            **dict.fromkeys(COUNTS, 0),
+        }
+    for total in document.totals:
+        released[list(total.parts)] = True
+        row = rows[int(arm_of[total.parts[0]])]
+        least = row["smallest_total"]
+        row["smallest_total"] = total.reporters if least is None else min(least, total.reporters)
+        row["totals"] += 1
+        row["merged"] += len(total.parts) > 1
+        if document.noise is None:
+            row["homogeneous"] += is_homogeneous(total, document.reward_steps)
+        row["reporters"] += total.reporters
+        row["total"] += total.total
+    for arm in arm_of[(sizes > 0) & ~released].tolist():
+        rows[arm]["withheld"] += 1
+    return list(rows.values())
 
 
 @dataclass(eq=False)
@@ -76,10 +198,9 @@ class Releases:
         plan = rounds.load_plan(connection, round_.id)
         assert plan is not None
         key = self._keys.get(round_.id)
-        sums = read_sums(connection, round_.id, arm_by_group(plan), key)
+        sums = read_sums(connection, round_.id, range(len(plan.group_arms())), key)
         document = make_document(round_.campaign, round_.number, plan, campaign, sums)
         _store(connection, round_.id, document, plan)
-        summaries.write(connection, document, plan)
         rounds.delete_reports(connection, round_.id)
         table, now = store.rounds, self._clock()
         closed = update(table).where(table.c.id == round_.id)
@@ -145,3 +266,44 @@ def _store(connection: Connection, round_id: int, document: Document, plan: Froz
         "counted": np.packbits(counted).tobytes(),
     }
     connection.execute(insert(store.releases).values(row))
+    place = {"campaign": document.campaign, "number": document.round}
+    rows = [place | row for row in summarise(document, plan)]
+    if rows:
+        connection.execute(insert(store.summaries), rows)
+
+
+def need_noise() -> None:
+    """Refuse to go on without the package that makes noise."""
+    if find_spec("opendp") is None:
+        raise ShoalError("noise needs an extra: pip install 'shoal[service,dp]'.")
+
+
+def scale_of(campaign: Campaign) -> float:
+    """Return the scale of the noise in steps of the grid, 0 where there is none."""
+    return campaign.reward_steps / campaign.noise.epsilon if campaign.noise else 0.0
+
+
+def variance_of(campaign: Campaign) -> float:
+    """Return the variance of a total's noise in squared steps of the grid, 0 where there is none.
+
+    Discrete Laplace noise of scale s is k with a probability in proportion to exp(-|k| / s); its
+    variance is 2a / (1 - a)^2 with a = exp(-1 / s).
+    """
+    if campaign.noise is None:
+        return 0.0
+    decay = 1 / scale_of(campaign)
+    return 2 * math.exp(-decay) / math.expm1(-decay) ** 2
+
+
+def add_noise(totals: Sequence[int], campaign: Campaign) -> list[int]:
+    """Return the totals as they may be released."""
+    if campaign.noise is None or not totals:
+        return list(totals)
+    need_noise()
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    mechanism = dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale_of(campaign))
+    noisy: list[int] = mechanism(list(totals))
+    return noisy

@@ -1,7 +1,9 @@
 """Reports: checked when they come in, then counted by one writer, many batches in one transaction.
 
 A batch is answered after the commit that holds it. Individual rewards live in a batch, in memory,
-until then, and nowhere else.
+until then, and nowhere else. Rewards in [0, 1] become whole steps of a public grid, and only whole
+numbers are ever summed: order, retries and rounding can't show in a sum, and a fingerprint in the
+low-order bits of a reward does not survive the grid (threats 13 and 14).
 """
 
 from __future__ import annotations
@@ -15,14 +17,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from sqlalchemy import Connection
 
-from shoal.arrays import BoolArray, IntArray, LongArray
+from shoal.arrays import BoolArray, FloatArray, IntArray, LongArray
 from shoal.service.aggregator.campaigns import Directory
 from shoal.service.aggregator.group_sums import add_reports
 from shoal.service.aggregator.keys import RoundKeys
 from shoal.service.aggregator.releases import load_seats
 from shoal.service.aggregator.rounds import OPEN, RELEASED, Rounds, lock_state
 from shoal.service.problems import LATE, OUT_OF_RANGE, UNKNOWN_USER, Kind
-from shoal.service.reward_steps import to_steps
 from shoal.service.store import Database
 
 MAX_BATCHES = 64  # in one transaction
@@ -149,3 +150,15 @@ class ReportQueue:
         key = self._keys.get(round_id)
         add_reports(connection, round_id, groups, seats, steps[first], key)
         return np.zeros(groups.size, np.bool_)
+
+
+def to_steps(rewards: FloatArray, reward_steps: int) -> LongArray:
+    """Return each reward's nearest step of the grid, -1 for what is not between 0 and 1.
+
+    >>> to_steps(np.array([0.25004, -0.0, float("nan")]), 1000)
+    array([250,   0,  -1])
+    """
+    inside = (rewards >= 0.0) & (rewards <= 1.0)
+    steps = np.full(rewards.shape, -1, np.int64)
+    steps[inside] = np.rint(rewards[inside] * reward_steps)
+    return steps

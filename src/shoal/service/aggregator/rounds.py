@@ -1,4 +1,9 @@
-"""A round's life: wanted, open with a frozen plan, released; or abandoned, never to be released."""
+"""A round's life: wanted, open with a frozen plan, released; or abandoned, never to be released.
+
+A plan is one arm and one group number per seat. It is frozen by its hash before the first report,
+and is checked by the ``Plan`` type: each group has one arm and at least C users, and a seat is in
+one group at most (threats 4 and 5).
+"""
 
 from __future__ import annotations
 
@@ -10,18 +15,21 @@ from dataclasses import dataclass, fields
 import numpy as np
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from shoal.arrays import BoolArray
-from shoal.service.aggregator import campaigns, summaries
-from shoal.service.aggregator.arms import offered
+from shoal.arrays import BoolArray, IntArray, LongArray
+from shoal.errors import InvalidInputError
+from shoal.model import Plan
+from shoal.service.aggregator import campaigns
 from shoal.service.aggregator.cache import Cache
-from shoal.service.aggregator.campaigns import Directory
-from shoal.service.aggregator.plans import FrozenPlan
+from shoal.service.aggregator.campaigns import Directory, offered
+from shoal.service.campaign import Campaign, plan_hash
 from shoal.service.clock import Clock
 from shoal.service.notifier import Notifier
 from shoal.service.problems import (
     CAMPAIGN_OVER,
     INVALID,
     PLAN_FROZEN,
+    PLAN_REFUSED,
+    ROSTER_CHANGED,
     ROUND_ABANDONED,
     ROUND_NOT_OPEN,
     ROUND_ORDER,
@@ -32,8 +40,42 @@ from shoal.service.store import Database
 from shoal.service.store import aggregator as store
 
 WANTED, OPEN, RELEASED, ABANDONED = "wanted", "open", "released", "abandoned"
-
 MAX_CACHED_SEATS = 2**24  # of all plans in memory
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrozenPlan:
+    """Each seat's arm (-1: not in the round) and group (-1: none), (n_seats,)."""
+
+    arms: IntArray
+    groups: IntArray
+
+    @property
+    def hash(self) -> str:
+        """Return the hash by which the plan is frozen."""
+        return plan_hash(self.arms, self.groups)
+
+    def group_arms(self) -> LongArray:
+        """Return each group's arm, -1 for a number that no group has, (n_groups,)."""
+        arms = np.full(self.groups.max(initial=-1) + 1, -1, np.int64)
+        grouped = self.groups >= 0
+        arms[self.groups[grouped]] = self.arms[grouped]
+        return arms
+
+    def check(self, campaign: Campaign, occupied: BoolArray, offered: BoolArray) -> None:
+        """Refuse a plan that breaks anonymity, counts empty seats or plays arms not on offer."""
+        if self.arms.shape != (campaign.seats,) or self.groups.shape != (campaign.seats,):
+            raise ProblemError(PLAN_REFUSED)
+        if not np.array_equal(self.arms >= 0, occupied):
+            raise ProblemError(ROSTER_CHANGED)
+        if (self.groups[~occupied] != -1).any():
+            raise ProblemError(PLAN_REFUSED)
+        try:
+            Plan(np.maximum(self.arms, 0), self.groups, problem=campaign.problem())
+        except InvalidInputError:
+            raise ProblemError(PLAN_REFUSED) from None
+        if not offered[self.arms[occupied]].all():
+            raise ProblemError(PLAN_REFUSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +219,7 @@ class Rounds:
         if (plan.arms >= 0).sum() < least:
             raise ProblemError(INVALID, f"estimates must be of at least {least} users.")
         with self.lock, self._database.write() as connection:
-            summaries.keep_estimates(connection, name, number, millionths)
+            store_estimates(connection, name, number, millionths)
 
     def all_reported(self, round_: RoundRecord) -> bool:
         """Return whether everyone in an open round has reported; for the schedule only."""
@@ -231,6 +273,14 @@ def load_plan(connection: Connection, round_id: int) -> FrozenPlan | None:
     if row.arms is None:
         return None
     return FrozenPlan(np.frombuffer(row.arms, np.int32), np.frombuffer(row.groups, np.int32))
+
+
+def store_estimates(connection: Connection, name: str, number: int, millionths: bytes) -> None:
+    """Store what the learner believes of the arms before a round; the last ones count."""
+    table = store.estimates
+    connection.execute(delete(table).where(table.c.campaign == name, table.c.number == number))
+    row = {"campaign": name, "number": number, "millionths": millionths}
+    connection.execute(insert(table).values(row))
 
 
 def _load_latest(connection: Connection, campaign: str) -> RoundRecord | None:

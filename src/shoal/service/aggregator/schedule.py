@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 
-from shoal.service.aggregator.release import Document
+from shoal.service.aggregator.releases import Document
 from shoal.service.aggregator.rounds import OPEN, WANTED, RoundRecord
 from shoal.service.aggregator.service import Aggregator
 from shoal.service.campaign import Campaign, Schedule

@@ -21,20 +21,10 @@ from shoal.service.store import Database
 
 
 class Aggregator:
-    """All parts of the aggregator.
+    """All parts of the aggregator of one store, which is at the newest schema.
 
-    Parameters
-    ----------
-    database
-        Its store, at the newest schema.
-    key
-        Blinds the sums at rest.
-    secrets
-        The folder of a secret for each open round; without one, ``key`` alone blinds.
-    floor
-        Smallest C that a campaign may have.
-    clock
-        Milliseconds since 1970.
+    ``key`` blinds the sums at rest, together with a secret for each open round if there is a folder
+    of ``secrets``. No campaign has a C below ``floor``.
     """
 
     def __init__(

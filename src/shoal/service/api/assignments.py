@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from shoal.service.aggregator.plans import FrozenPlan
+from shoal.service.aggregator.rounds import FrozenPlan
 from shoal.service.problems import NOT_ACCEPTABLE, UNKNOWN_USER, ProblemError
 from shoal.service.web.access import Name, Service, User, allow
 from shoal.wire import Assignment, Page

@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints
 
 from shoal import wire
 from shoal.errors import ShoalError
-from shoal.service.aggregator.noise import need_noise
+from shoal.service.aggregator.releases import need_noise
 from shoal.service.api.schemas import Checked
 from shoal.service.campaign import USER, WORD, Campaign, Frozen
 from shoal.service.problems import INVALID, ProblemError
@@ -111,7 +111,7 @@ def _state(aggregator: Service, name: str) -> CampaignState:
     return CampaignState(
         name=name,
         definition=campaign,
-        arms=[ArmState(arm.name, arm.since, arm.until) for arm in aggregator.directory.arms(name)],
+        arms=aggregator.directory.arms(name),
         users=sum(aggregator.directory.roster(name).active),
         round=last.number if last else 0,
         state=last.state if last else "new",

@@ -16,8 +16,7 @@ from starlette.concurrency import run_in_threadpool
 
 from shoal import wire
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.plans import FrozenPlan
-from shoal.service.aggregator.rounds import WANTED, RoundRecord
+from shoal.service.aggregator.rounds import WANTED, FrozenPlan, RoundRecord
 from shoal.service.api.schemas import JSON, Checked, answer, request_body
 from shoal.service.campaign import NAME
 from shoal.service.problems import INVALID, MALFORMED, PLAN_REFUSED, ProblemError

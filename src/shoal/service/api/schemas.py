@@ -14,13 +14,7 @@ JSON = "application/json"
 
 
 class Checked:
-    """Lets FastAPI read a message: ``Annotated[Message, Body(), Checked(...)]``.
-
-    Parameters
-    ----------
-    rules
-        By field, a type that is narrower than the message's.
-    """
+    """Lets FastAPI read a message: ``Annotated[Message, Body(), Checked(field=narrower type)]``."""
 
     def __init__(self, **rules: Any) -> None:
         self._rules = rules

@@ -1,31 +1,196 @@
-"""The operator's form for a new campaign, checked while one types and again when it is sent."""
+"""The operator's form for a new campaign, checked while one types and again when it is sent.
+
+It is read as the HTTP interface reads a campaign, with an error for each field.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from fastapi import APIRouter, Response
+from pydantic import ValidationError
 from starlette.datastructures import FormData
 
-from shoal.service.dashboard import campaign_form
+from shoal.errors import ShoalError
+from shoal.policies import POLICIES
+from shoal.service.aggregator.releases import need_noise
+from shoal.service.campaign import NAME, Campaign
 from shoal.service.dashboard.auth import OperatorForm, OperatorPage, field
 from shoal.service.dashboard.rendering import PageRequest, PageRoute, compressed, redirect
 from shoal.service.problems import ProblemError
 
 router = APIRouter(prefix="/new-campaign", route_class=PageRoute, include_in_schema=False)
 
+SCHEDULE = ("open_every_hours", "close_after_hours", "close_when_all_reported")
+NUMBERS = ("arm_slots", "min_group_size", "seats", "colluders", "reward_steps", "horizon", "seed")
+ADVANCED = ("arm_slots", "epsilon", "colluders", "reward_steps", "seed", "options", *SCHEDULE)
+"""Fields that most campaigns leave as they are."""
+POLICY_CHOICES = sorted(
+    (name for name, entry in POLICIES.items() if entry.anonymous and not entry.hindsight),
+    key=lambda name: (name != "shoal", name),
+)
+DEFAULTS: dict[str, str] = {
+    "name": "", "arms": "", "arm_slots": "", "min_group_size": "20", "seats": "", "epsilon": "",
+    "colluders": "0", "reward_steps": "1000", "horizon": "", "policy": "shoal", "options": "",
+    "seed": "0", "open_every_hours": "", "close_after_hours": "", "close_when_all_reported": "",
+}  # fmt: skip
+
+QUICK_SEATS = 10_000  # that a policy is tried with while one types
+
+Errors = dict[str, str]  # by field; "" for the whole form
+
+_CROSS_FIELD_RULES = {
+    "arms must have different names": ("arms", "must be different"),
+    "arm_slots must be at least the number of arms": (
+        "arm_slots", "must be at least as many as there are arms",
+    ),
+    "min_group_size + colluders must be at most seats": (
+        "min_group_size", "and the colluders together must be at most the seats",
+    ),
+    "close_after_hours must be at most open_every_hours": (
+        "close_after_hours", "must be at most the time from one opening to the next",
+    ),
+}  # fmt: skip
+"""Rules over several fields, as the campaign states them: the field to mark, and its error."""
+
+_RULES = {
+    "missing": "is needed",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "greater_than_equal": "must be at least {ge:,}",
+    "greater_than": "must be more than {gt:,}",
+    "less_than_equal": "must be at most {le:,}",
+    "too_short": "must have at least one line",
+    "value_error": "{error}",
+    "string_pattern_mismatch": "must be lines of up to 64 characters",
+}
+"""What an error says, by pydantic's type of it."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A form as it was filled in, the campaign that it describes, and its errors."""
+
+    values: dict[str, str]
+    campaign: Campaign | None
+    errors: Errors
+
+
+def read(values: dict[str, str], *, floor: int, names: Collection[str]) -> Draft:
+    """Read a form; ``floor`` is the least C, ``names`` are those of other campaigns."""
+    errors: Errors = {}
+    if not re.fullmatch(NAME, values["name"]):
+        errors["name"] = (
+            "must be 1 to 64 letters, digits, dots, hyphens or underscores, the first one a "
+            "letter or digit"
+        )
+    elif values["name"] in names:
+        errors["name"] = "is the name of another campaign"
+    campaign = None
+    try:
+        campaign = Campaign.model_validate(definition(values))
+    except ValidationError as error:
+        for item in error.errors():
+            rule = _rule(item)
+            name, text = _CROSS_FIELD_RULES.get(rule, (_field(item["loc"]), rule))
+            errors.setdefault(name, text)
+    min_group_size = _number(values["min_group_size"])
+    if isinstance(min_group_size, int) and min_group_size < floor:
+        errors["min_group_size"] = f"must be at least {floor}, the floor in the settings"
+    return Draft(values, campaign, errors)
+
+
+def check_policy(draft: Draft, *, quick: bool = False) -> Errors:
+    """Return the draft's errors or, if it has none, those of its policy and noise.
+
+    If ``quick``, the policy is tried with fewer seats: a size that it refuses is an error only when
+    the form is sent.
+    """
+    campaign = draft.campaign
+    if draft.errors or campaign is None:
+        return draft.errors
+    if quick:
+        seats = min(campaign.seats, max(QUICK_SEATS, campaign.least))
+        campaign = campaign.model_copy(update={"seats": seats})
+    try:
+        if campaign.noise:
+            need_noise()
+    except ShoalError as error:
+        return {"epsilon": str(error)}
+    try:
+        campaign.make_policy()
+    except ShoalError as error:
+        return _policy_errors(campaign, str(error))
+    return {}
+
+
+def definition(values: Mapping[str, str]) -> dict[str, Any]:
+    """Return the campaign as JSON would state it; what is no number stays text, to be refused."""
+    fields: dict[str, Any] = {
+        "arms": [line.strip() for line in values["arms"].splitlines() if line.strip()],
+        "policy": values["policy"],
+        "options": {},
+    }
+    fields |= {name: _number(values[name]) for name in NUMBERS if values[name]}
+    for line in filter(None, map(str.strip, values["options"].splitlines())):
+        option, _, value = line.partition("=")
+        fields["options"][option.strip()] = _number(value.strip())
+    if values["epsilon"]:
+        fields["noise"] = {"epsilon": _number(values["epsilon"])}
+    if any(values[name] for name in SCHEDULE):
+        fields["schedule"] = {name: _number(values[name]) for name in SCHEDULE[:2] if values[name]}
+        fields["schedule"]["close_when_all_reported"] = bool(values[SCHEDULE[2]])
+    return fields
+
+
+def _number(value: str) -> bool | int | float | str:
+    if value in ("true", "false"):
+        return value == "true"
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            pass
+    return value
+
+
+def _field(location: tuple[int | str, ...]) -> str:
+    fields = [str(part) for part in location if str(part) in DEFAULTS]
+    return fields[-1] if fields else ""
+
+
+def _policy_errors(campaign: Campaign, message: str) -> Errors:
+    """Return what a policy refuses, at the field that is the cause."""
+    name = message.split()[0]
+    if campaign.horizon is None and "needs a horizon" in message:
+        return {"policy": "needs to know how many rounds will be played"}
+    if name in ("option", "options", *campaign.options):
+        return {"options": message}
+    return {name: message.removeprefix(f"{name} ")} if name in DEFAULTS else {"policy": message}
+
+
+def _rule(item: Any) -> str:
+    return _RULES.get(item["type"], "{msg}").format(msg=item["msg"], **item.get("ctx", {}))
+
 
 @router.get("")
 def show_form(page: OperatorPage) -> Response:
     """Show the form."""
     floor = page.aggregator.directory.floor
-    return _form(page, campaign_form.DEFAULTS | {"min_group_size": str(max(20, floor))}, {})
+    return _form(page, DEFAULTS | {"min_group_size": str(max(20, floor))}, {})
 
 
 @router.post("/check")
 def check_form(form: OperatorForm, page: OperatorPage) -> Response:
     """Return what is wrong so far, by field."""
-    errors = campaign_form.check_policy(_read(form, page), quick=True)
+    errors = check_policy(_read(form, page), quick=True)
     return compressed(page.request, json.dumps(errors).encode(), "application/json")
 
 
@@ -33,7 +198,7 @@ def check_form(form: OperatorForm, page: OperatorPage) -> Response:
 def create_campaign(form: OperatorForm, page: OperatorPage) -> Response:
     """Create the campaign; it can't be changed later."""
     draft = _read(form, page)
-    errors = campaign_form.check_policy(draft)
+    errors = check_policy(draft)
     if not errors and not field(form, "sure"):
         errors = {"sure": "must be ticked: nothing in a campaign can be changed later"}
     if errors or draft.campaign is None:
@@ -46,15 +211,15 @@ def create_campaign(form: OperatorForm, page: OperatorPage) -> Response:
     return redirect(f"/campaigns/{draft.values['name']}?done=created")
 
 
-def _read(form: FormData, page: PageRequest) -> campaign_form.Draft:
+def _read(form: FormData, page: PageRequest) -> Draft:
     directory = page.aggregator.directory
-    values = {name: field(form, name) for name in campaign_form.DEFAULTS}
-    return campaign_form.read(values, floor=directory.floor, names=directory.names())
+    values = {name: field(form, name) for name in DEFAULTS}
+    return read(values, floor=directory.floor, names=directory.names())
 
 
-def _form(page: PageRequest, values: dict[str, str], errors: campaign_form.Errors) -> Response:
+def _form(page: PageRequest, values: dict[str, str], errors: Errors) -> Response:
     return page.render(
         "new_campaign.html", status=422 if errors else 200, values=values, errors=errors,
-        policies=campaign_form.POLICY_CHOICES, advanced=campaign_form.ADVANCED,
+        policies=POLICY_CHOICES, advanced=ADVANCED,
         floor=page.aggregator.directory.floor,
     )  # fmt: skip

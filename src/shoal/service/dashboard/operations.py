@@ -1,4 +1,4 @@
-"""What an operator does in a campaign: rounds, users, checks; each a plain form.
+"""What an operator does in a campaign: rounds, users, arms, checks; each a plain form.
 
 What can't be undone needs a confirmation: the first answer to such a form is a page that says what
 will happen, and its form carries ``sure``.
@@ -6,11 +6,14 @@ will happen, and its form carries ``sure``.
 
 from __future__ import annotations
 
+import re
+
 from fastapi import APIRouter, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 
 from shoal.errors import InvalidInputError
+from shoal.service.campaign import WORD
 from shoal.service.dashboard import checks
 from shoal.service.dashboard.auth import OperatorForm, OperatorPage, field
 from shoal.service.dashboard.rendering import PageRequest, PageRoute, redirect
@@ -108,3 +111,54 @@ def _round_number(form: FormData) -> int:
     if not number.isdecimal():
         raise ProblemError(ROUND_ORDER)
     return int(number)
+
+
+@router.get("/arms")
+def show_arms(name: Name, page: OperatorPage) -> Response:
+    """List all arms of the campaign, retired ones too."""
+    return _arms(name, page)
+
+
+@router.post("/arms")
+def add_arm(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
+    """Add an arm, from the next round on."""
+    arm = field(form, "arm")
+    if not re.fullmatch(WORD, arm):
+        return _arms(name, page, error="An arm's name must be 1 to 64 characters in one line.")
+    if not field(form, "sure"):
+        warning = "It takes one of the campaign's slots permanently; its name can't be changed."
+        return _confirm(name, page, f"Add the arm {arm} to {name}?", warning, "Add it", arm)
+    try:
+        if not page.aggregator.add_arm(name, arm):
+            return _arms(name, page, error=f"There is an arm {arm} already.")
+    except ProblemError as error:
+        return _arms(name, page, error=error.kind.title)
+    return redirect(f"/campaigns/{name}/arms?done=added")
+
+
+@router.post("/arms/retire")
+def retire_arm(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
+    """Retire an arm, from the next round on."""
+    arm = field(form, "arm")
+    if not field(form, "sure"):
+        warning = "From the next round on nobody is assigned to it. It can't be brought back."
+        return _confirm(name, page, f"Retire the arm {arm} of {name}?", warning, "Retire it", arm)
+    try:
+        page.aggregator.retire_arm(name, arm)
+    except ProblemError as error:
+        return _arms(name, page, error=error.kind.title)
+    return redirect(f"/campaigns/{name}/arms?done=retired")
+
+
+def _confirm(
+    name: str, page: PageRequest, title: str, warning: str, button: str, arm: str
+) -> Response:
+    back = f"/campaigns/{name}/arms"
+    return page.confirm(title=title, warning=warning, button=button, back=back, arm=arm)
+
+
+def _arms(name: str, page: PageRequest, *, error: str = "") -> Response:
+    directory = page.aggregator.directory
+    arms = directory.arms(name)
+    n_free = directory.campaign(name).n_arms - len(arms)
+    return page.render("arms.html", error=error, name=name, arms=arms, n_free=n_free)

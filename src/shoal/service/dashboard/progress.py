@@ -16,8 +16,7 @@ from shoal.arrays import FloatArray
 from shoal.service.aggregator import Aggregator
 from shoal.service.campaign import Campaign, Frozen
 from shoal.service.dashboard.auth import require_reader
-from shoal.service.dashboard.captions import OTHERS, page_texts
-from shoal.service.dashboard.formatting import REWARD, number, round_state
+from shoal.service.dashboard.formatting import OTHERS, REWARD, number, page_texts, round_state
 from shoal.service.dashboard.rendering import compressed
 from shoal.service.dashboard.series import Series, read_released
 from shoal.service.web.access import Name, Service
@@ -77,7 +76,7 @@ class View(Frozen):
     now: RoundNow
     heard: bool
     first: float | None
-    least: int
+    least: int  # C and the assumed colluders
     shown: int
     width: int
     start: int

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, case, func, or_, select
 
 from shoal.arrays import FloatArray, LongArray
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.noise import variance_of
+from shoal.service.aggregator.releases import variance_of
 from shoal.service.campaign import Campaign
 from shoal.service.store import aggregator as store
 

@@ -15,8 +15,6 @@ COLUMN = "user"
 def read_users(data: bytes) -> list[str]:
     r"""Return the users of a file with a column ``user``; other columns are not kept.
 
-    Examples
-    --------
     >>> read_users(b"user,since\nann,2021\nbob,2022\n")
     ['ann', 'bob']
     >>> read_users(b"user\nann\nann\n")

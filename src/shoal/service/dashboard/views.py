@@ -9,9 +9,9 @@ from fastapi import APIRouter, Response
 from shoal.service.aggregator import Aggregator
 from shoal.service.audit import THREATS
 from shoal.service.campaign import Campaign
-from shoal.service.dashboard import captions, charts, checks
+from shoal.service.dashboard import charts, checks
 from shoal.service.dashboard.auth import ViewerPage
-from shoal.service.dashboard.formatting import MISSING, number
+from shoal.service.dashboard.formatting import MISSING, homogeneous, number
 from shoal.service.dashboard.progress import campaign_view
 from shoal.service.dashboard.rendering import PageRoute
 from shoal.service.dashboard.series import Series, read_released
@@ -81,7 +81,7 @@ def _released(series: Series, campaign: Campaign, *, complete: bool) -> dict[str
         "Smallest group ever, by plan": number(series.smallest("smallest_group")),
         "Totals over merged groups": number(series.count("merged")),
         "Groups withheld permanently": number(series.count("withheld")),
-        "Homogeneous totals, all 0 or all 1": captions.homogeneous(series, campaign),
+        "Homogeneous totals, all 0 or all 1": homogeneous(series, campaign),
     }
     if not complete:  # what is not known is not zero
         facts = dict.fromkeys(facts, MISSING)

@@ -23,8 +23,7 @@ from shoal.errors import ShoalError
 from shoal.service.campaign import Campaign
 from shoal.service.learner import calls
 from shoal.service.learner.calls import Eligible
-from shoal.service.learner.records import Records
-from shoal.service.learner.run import CampaignRun
+from shoal.service.learner.run import CampaignRun, Records
 from shoal.service.store import Database
 from shoal.wire import LearnerProgress, Sync, Task
 
@@ -39,15 +38,7 @@ class DefinitionChangedError(ShoalError):
 
 
 class Learner:
-    """Plans and learns for every campaign of one aggregator.
-
-    Parameters
-    ----------
-    database
-        The learner's store, at the newest schema.
-    client
-        A client of the aggregator with a learner's token.
-    """
+    """Plans and learns for every campaign of the aggregator that ``client`` has a token of."""
 
     def __init__(self, database: Database, client: Client) -> None:
         self.database = database

@@ -5,10 +5,16 @@ Its file is made by ``create`` alone, readable by its owner only, as is its log.
 program is left as it is.
 A write transaction takes SQLite's write lock at once; on PostgreSQL it locks the rows it names.
 Parameters never show in an error: one of them might be a sum.
+
+One process serves a store: two would each trust what they have in memory. SQLite's store is held
+by a lock on a file beside it, PostgreSQL's by an advisory lock on a connection of its own. Both go
+with the process, however it ends; and the process goes with them.
 """
 
 from __future__ import annotations
 
+import fcntl
+import logging
 import os
 import sqlite3
 import threading
@@ -21,7 +27,7 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DisconnectionError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DisconnectionError, OperationalError, SQLAlchemyError
 
 from shoal.errors import InvalidInputError, ShoalError
 
@@ -43,6 +49,11 @@ _EMPTY_WRITE = {  # writes that reach the disk and leave nothing
     "sqlite": "PRAGMA user_version = 0",
     "postgresql": "SELECT pg_logical_emit_message(true, 'shoal', '')",
 }
+
+log = logging.getLogger("shoal.service")
+LOCK_CHECK_SECONDS = 5.0  # from one check of PostgreSQL's lock to the next
+_LOCK = 0x73686F616C  # of this database; any number that no other program is likely to take
+_NOT_AVAILABLE = "55P03"
 
 
 class Database:
@@ -210,3 +221,51 @@ def _prepare_sqlite(engine: Engine, file: str, *, read_only: bool) -> None:
     def begin(connection: Connection) -> None:
         write = connection.get_execution_options().get("write")
         connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+
+def hold(database: Database) -> None:
+    """Keep every other process out of the store until this one ends."""
+    if database.file is None:
+        connection = _lock_database(database)
+        threading.Thread(target=_watch, args=(connection,), daemon=True).start()
+        return
+    file = database.file.resolve()
+    descriptor = os.open(file.with_name(f"{file.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise _taken() from None
+
+
+def _lock_database(database: Database) -> Connection:
+    connection = database.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+    try:
+        # A process that was killed is gone a moment before its lock is.
+        connection.execute(text("SET lock_timeout = '5s'"))
+        connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": _LOCK})
+    except OperationalError as error:
+        connection.invalidate()
+        if getattr(error.orig, "sqlstate", None) == _NOT_AVAILABLE:
+            raise _taken() from None
+        raise
+    return connection
+
+
+def _watch(connection: Connection) -> None:
+    """End the process when its lock is lost.
+
+    Another one may have the store by now, or the database may have forgotten what was committed,
+    as a replica that takes over does: whoever starts again asks how far everyone is (threat 17).
+    """
+    while True:
+        time.sleep(LOCK_CHECK_SECONDS)
+        try:
+            connection.execute(text("SELECT 1"))
+        except SQLAlchemyError:
+            log.error("the connection that holds the store is lost; start again")
+            os._exit(1)
+
+
+def _taken() -> ShoalError:
+    return ShoalError("database must be served by one process alone; another one has this store.")

@@ -26,13 +26,7 @@ HTTP_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 class Guard:
-    """Wrap an application.
-
-    Parameters
-    ----------
-    max_body_bytes, body_seconds
-        Largest body, and the time that it may take to arrive.
-    """
+    """Wrap an application; a body has ``body_seconds`` to arrive."""
 
     def __init__(
         self, app: ASGIApp, *, metrics: Metrics, max_body_bytes: int, body_seconds: float

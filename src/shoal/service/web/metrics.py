@@ -11,12 +11,12 @@ import collections
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from shoal.service.aggregator.release import Document
+from shoal.service.aggregator.releases import Document
 
 METRICS_TYPE = CONTENT_TYPE_LATEST
 
@@ -35,26 +35,14 @@ class PendingReports:
     refusals: collections.Counter[str] = field(default_factory=collections.Counter)
 
 
-class PendingRelease(NamedTuple):
-    """A release, and the reports before it, that are not counted yet."""
-
-    document: Document
-    reports: PendingReports
-
-
 class Metrics:
-    """The metrics of one process.
-
-    Parameters
-    ----------
-    shown
-        Returns the last round of a campaign that people may see, None for none.
-    """
+    """The metrics of one process; ``shown`` returns the last round that people may see, or None."""
 
     def __init__(self, shown: Callable[[str], int | None]) -> None:
         self._shown = shown
         self._reports_of = collections.defaultdict[str, PendingReports](PendingReports)
-        self._releases: list[PendingRelease] = []  # that the learner has not on record
+        # Releases that the learner has not on record, each with the reports before it.
+        self._releases: list[tuple[Document, PendingReports]] = []
         self._lock = threading.Lock()
         self._registry = registry = CollectorRegistry()
         self._requests = Histogram(
@@ -63,24 +51,17 @@ class Metrics:
             ["method", "route", "status"],
             registry=registry,
         )
-        self._reports = Counter(
-            "shoal_report_requests", "Requests with reports, up to the release.", registry=registry
+        counter = partial(Counter, registry=registry)
+        self._reports = counter(
+            "shoal_report_requests", "Requests with reports, up to the release."
         )
-        self._report_seconds = Counter(
-            "shoal_report_seconds", "Time to answer them, in all.", registry=registry
-        )
-        self._refused = Counter(
-            "shoal_refused_reports", "Reports refused, by reason.", ["reason"], registry=registry
-        )
-        self._rounds = Counter("shoal_released_rounds", "Rounds released.", registry=registry)
-        self._totals = Counter("shoal_released_totals", "Totals released.", registry=registry)
-        self._merged = Counter(
-            "shoal_merged_totals", "Released totals of merged groups.", registry=registry
-        )
-        self._withheld = Counter("shoal_withheld_groups", "Groups withheld.", registry=registry)
-        self._homogeneous = Counter(
-            "shoal_homogeneous_totals", "Totals of all 0 or all 1.", registry=registry
-        )
+        self._report_seconds = counter("shoal_report_seconds", "Time to answer them, in all.")
+        self._refused = counter("shoal_refused_reports", "Reports refused, by reason.", ["reason"])
+        self._rounds = counter("shoal_released_rounds", "Rounds released.")
+        self._totals = counter("shoal_released_totals", "Totals released.")
+        self._merged = counter("shoal_merged_totals", "Released totals of merged groups.")
+        self._withheld = counter("shoal_withheld_groups", "Groups withheld.")
+        self._homogeneous = counter("shoal_homogeneous_totals", "Totals of all 0 or all 1.")
 
     def add_request(
         self, method: str, route: str, status: int, seconds: float, *, campaign: str = ""
@@ -103,19 +84,19 @@ class Metrics:
         """Count a release and the reports before it, once the release may be shown."""
         with self._lock:
             reports = self._reports_of.pop(document.campaign, PendingReports())
-            self._releases.append(PendingRelease(document, reports))
+            self._releases.append((document, reports))
         self._count_shown()
 
     def _count_shown(self) -> None:
-        campaigns = {release.document.campaign for release in list(self._releases)}
+        campaigns = {document.campaign for document, _ in list(self._releases)}
         last = {name: self._shown(name) or 0 for name in campaigns}  # may ask the store
 
-        def shown(release: PendingRelease) -> bool:
-            return release.document.round <= last.get(release.document.campaign, 0)
+        def shown(document: Document) -> bool:
+            return document.round <= last.get(document.campaign, 0)
 
         with self._lock:
-            counted = [release for release in self._releases if shown(release)]
-            self._releases = [release for release in self._releases if not shown(release)]
+            counted = [release for release in self._releases if shown(release[0])]
+            self._releases = [release for release in self._releases if not shown(release[0])]
         for document, reports in counted:
             self._reports.inc(reports.requests)
             self._report_seconds.inc(reports.seconds)

@@ -8,12 +8,11 @@ from tests.service.conftest import Stores
 from tests.service.helpers import KEY, TestClock, frozen, report, users
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.arms import Arm
 from shoal.service.campaign import Campaign
 from shoal.service.problems import ProblemError
 from shoal.service.store import Database
 from shoal.service.store.migrate import upgrade
-from shoal.wire import LearnerProgress
+from shoal.wire import ArmState, LearnerProgress
 
 
 def campaign(**changes: object) -> Campaign:
@@ -63,17 +62,21 @@ def test_a_change_counts_from_the_round_after_the_last_one_asked_for(
     document = aggregator.releases.close_round("news", 2)
     assert document is not None
     assert [total.arm for total in document.totals] == ["c"]
-    assert aggregator.directory.arms("news") == [Arm("a", 1), Arm("b", 1, 2), Arm("c", 2)]
+    assert aggregator.directory.arms("news") == [
+        ArmState("a", 1, None),
+        ArmState("b", 1, 2),
+        ArmState("c", 2, None),
+    ]
 
 
 def test_who_may_play_what_in_a_frozen_round_stays_as_it_was(aggregator: Aggregator) -> None:
     begin(aggregator)
-    aggregator.directory.withdraw("news", ["user-5"])
+    aggregator.directory.move("news", [], ["user-5"])
     aggregator.rounds.want("news", 1)
     aggregator.rounds.freeze("news", 1, frozen([0] * 5 + [-1], [0] * 5 + [-1]))
     before = [mask.tolist() for mask in aggregator.rounds.eligible("news", 1)]
     aggregator.directory.enrol("news", ["user-5"])
-    aggregator.directory.withdraw("news", ["user-0"])
+    aggregator.directory.move("news", [], ["user-0"])
     aggregator.add_arm("news", "c")
     assert [mask.tolist() for mask in aggregator.rounds.eligible("news", 1)] == before
     assert before == [[True] * 5 + [False], [True, True, False]]
@@ -131,5 +134,9 @@ def test_a_campaign_of_the_first_schema_keeps_its_arms_and_its_name(stores: Stor
     upgrade(database, "aggregator")
     aggregator = Aggregator(database, key=KEY)
     assert not aggregator.directory.create("news", old)
-    assert aggregator.directory.arms("news") == [Arm("x", 1), Arm("y", 1), Arm("z", 1)]
+    assert aggregator.directory.arms("news") == [
+        ArmState("x", 1, None),
+        ArmState("y", 1, None),
+        ArmState("z", 1, None),
+    ]
     aggregator.close()

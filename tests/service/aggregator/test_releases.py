@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from sqlalchemy import func, select
 from tests.service.helpers import even, frozen, report, start, users
 
-from shoal.service.aggregator import Aggregator, summaries
+from shoal.service.aggregator import Aggregator, releases
 from shoal.service.aggregator.group_sums import Sums
-from shoal.service.aggregator.release import Document, make_document
+from shoal.service.aggregator.releases import Document, make_document
 from shoal.service.campaign import Campaign, Noise
 from shoal.service.problems import ProblemError
 from shoal.service.store import aggregator as store
@@ -134,7 +134,7 @@ def test_a_release_that_fails_leaves_the_round_open_and_its_sums_as_they_were(
     report(aggregator, dict.fromkeys(users(12), 0.5))
     before = stored(aggregator)
     with monkeypatch.context() as patch:
-        patch.setattr(summaries, "write", lambda *arguments: 1 / 0)
+        patch.setattr(releases, "summarise", lambda *arguments: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             aggregator.releases.close_round("news", 1)
     assert stored(aggregator) == before

@@ -10,9 +10,9 @@ from tests.service.conftest import as_user
 
 HOLDER = """
 import sys
-from shoal.service.store import Database, hold
-hold.CHECK_SECONDS = 0.05
-hold.hold(Database(sys.argv[1]))
+from shoal.service.store import Database, database
+database.LOCK_CHECK_SECONDS = 0.05
+database.hold(Database(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
 """
