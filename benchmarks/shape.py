@@ -139,10 +139,17 @@ means = [[(7 * user + 3 * arm) % 10 / 10 for arm in range(3)] for user in range(
 shoal.simulate("shoal", means, min_group_size=3, horizon=60)
 """
 REPORT = """
+import time
 from tempfile import TemporaryDirectory
 from tests.service.conftest import Stores
 from tests.service.helpers import even, report, start, users
 from tests.service.live import serve
+from shoal.service.aggregator.report_queue import ReportBatch
+finish = ReportBatch.finish
+def finish_durable(batch, late):
+    active.clear()
+    finish(batch, late)
+ReportBatch.finish = finish_durable
 threading.setprofile(trace)
 with TemporaryDirectory() as folder:
     stores = Stores(f"sqlite:///{folder}/aggregator.db", f"sqlite:///{folder}/learner.db")
@@ -150,9 +157,9 @@ with TemporaryDirectory() as folder:
         start(live.aggregator, even(12, size=3))
         client = live.client("app")
         client.report("news", 1, {user: 1.0 for user in users(12)[:6]})
+        time.sleep(0.2)  # until the first request has been counted
         active.append(True)
         client.report("news", 1, {user: 1.0 for user in users(12)[6:]})
-        active.clear()
 """
 
 
