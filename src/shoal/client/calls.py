@@ -91,9 +91,7 @@ def encode(message: object) -> bytes:
 
 def _to_builtin(value: object) -> object:
     """Return a NumPy scalar as a Python one; rewards often come as such."""
-    numpy = sys.modules.get(
-        "numpy"
-    )  # there if the value is NumPy's; the client needs it for nothing
+    numpy = sys.modules.get("numpy")  # there if the value is NumPy's; not needed by the client
     if numpy is not None and isinstance(value, numpy.generic):
         return value.item()
     raise InvalidInputError(
