@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from shoal.decompositions import is_decomposition
 from shoal.decompositions.beta.max_beta import max_beta
-from shoal.decompositions.optimal import optimal_decomposition, rounded
+from shoal.decompositions.optimal import optimal_decomposition, round_to_assignments
 from shoal.errors import DemandError
 
 
@@ -32,7 +32,7 @@ def test_rounding_costs_at_most_what_is_stated(seed: int, demand: int, levels: i
     wanting = active.sum(axis=0)
     min_crowd = int(rng.integers(1, wanting[wanting > 0].min() + 1))
     best = max_beta(active, min_crowd=min_crowd)
-    decomposition = rounded(best, demand, levels=levels)
+    decomposition = round_to_assignments(best, demand, levels=levels)
     assert is_decomposition(active, demand, decomposition, min_crowd=min_crowd)
     assert decomposition.total >= demand / best.beta - 1e-6
     repeats = np.ceil(demand / best.beta / 2**levels)

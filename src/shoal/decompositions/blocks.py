@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from shoal.arrays import BoolArray, LongArray
-from shoal.decompositions.decomposition import Decomposition, first_arms, joined
+from shoal.decompositions.decomposition import Decomposition, concatenate, first_arms
 from shoal.decompositions.demand import checked_crowds, cluster_size
 from shoal.decompositions.lp import caratheodory, checked_loads, even_shares
 
@@ -30,7 +30,7 @@ def blocks_decomposition(
     wanted_arms = np.flatnonzero(active.any(axis=0))
     width = max(1, cluster_size(active[:, wanted_arms]) // min_crowd)
     blocks = np.array_split(wanted_arms, -(-len(wanted_arms) // width))
-    return joined([_serve(active, demand, block, min_crowd) for block in blocks])
+    return concatenate([_serve(active, demand, block, min_crowd) for block in blocks])
 
 
 def _serve(active: BoolArray, demand: int, block: LongArray, min_crowd: int) -> Decomposition:

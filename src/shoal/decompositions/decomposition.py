@@ -45,7 +45,7 @@ def arm_dtype(n_arms: int) -> type[np.signedinteger]:
     return np.int16 if n_arms <= np.iinfo(np.int16).max else np.int32
 
 
-def gathered(active: BoolArray, repeats: LongArray, others: WholeArray) -> Decomposition:
+def gather_users(active: BoolArray, repeats: LongArray, others: WholeArray) -> Decomposition:
     """Return an assignment for each arm with ``repeats`` (n_arms,), with everyone who wants it.
 
     Whoever does not want the arm plays the one in ``others``, (n_users,) or (n_arms, n_users).
@@ -61,7 +61,7 @@ def first_arms(active: BoolArray) -> WholeArray:
     return arms
 
 
-def joined(parts: Sequence[Decomposition]) -> Decomposition:
+def concatenate(parts: Sequence[Decomposition]) -> Decomposition:
     """Return one decomposition that plays all of ``parts``."""
     return Decomposition(
         np.concatenate([part.assignments for part in parts]),

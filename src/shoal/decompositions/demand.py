@@ -72,35 +72,18 @@ def cluster_size(active: ArrayLike) -> int:
 
 def batched_graph(active: BoolArray, min_crowd: int) -> tuple[BatchedGraph, LongArray]:
     """Return the graph with its users gathered in types, and each user's type, (n_users,)."""
-    patterns, counts, of_user = _types(active)
-    return BatchedGraph(patterns, counts, min_crowd), of_user
-
-
-def _types(active: BoolArray) -> tuple[BoolArray, LongArray, LongArray]:
-    """Return the distinct rows of ``active``, how many users have each, and each user's row."""
-    n_arms = active.shape[1]
     packed = np.packbits(active, axis=1)  # (n_users, n_bytes)
-    if n_arms <= 16:
-        # Few enough possible rows to count them all, which is faster than sorting.
-        codes = packed[:, 0].astype(np.int64) << 8
-        if n_arms > 8:
-            codes |= packed[:, 1]
-        counts = np.bincount(codes, minlength=1 << 16)
-        kinds = np.flatnonzero(counts)
-        number = np.empty(1 << 16, np.int64)
-        number[kinds] = np.arange(len(kinds))
-        patterns = (kinds[:, None] >> np.arange(15, 15 - n_arms, -1) & 1).astype(np.bool_)
-        return patterns, counts[kinds], number[codes]
-    keys = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
-    if packed.shape[1] <= 8:
-        # One integer a user sorts far faster than a row of bytes.
-        padded = np.zeros((len(packed), 8), np.uint8)
-        padded[:, : packed.shape[1]] = packed
-        keys = padded.view(np.uint64).ravel()
+    n_bytes = 1 << (packed.shape[1] - 1).bit_length()
+    padded = np.zeros((len(active), n_bytes), np.uint8)
+    padded[:, : packed.shape[1]] = packed
+    # One integer a user, as short as possible, sorts far faster than a row of truth values. The
+    # byte order fixes the order of the types, which decides among equal optima of a program.
+    key = {1: "u1", 2: ">u2", 4: "u4", 8: "u8"}.get(n_bytes, f"V{n_bytes}")
+    keys = padded.view(key).ravel().astype(key.lstrip(">"))
     _, first, of_user, counts = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True
     )
-    return active[first], counts.astype(np.int64), of_user.astype(np.int64)
+    return BatchedGraph(active[first], counts, min_crowd), of_user
 
 
 def checked_active(active: ArrayLike) -> BoolArray:
@@ -132,7 +115,7 @@ def checked_crowds(active: BoolArray, min_crowd: int) -> None:
         )
 
 
-def needed(active: BoolArray, demand: int) -> LongArray:
+def required_samples(active: BoolArray, demand: int) -> LongArray:
     """Return the informative assignments that each user needs on each active arm, (n_users,)."""
     sizes: LongArray = active.sum(axis=1)
     return -(-demand // sizes)

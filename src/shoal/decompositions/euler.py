@@ -20,7 +20,7 @@ import math
 import numpy as np
 
 from shoal.arrays import BoolArray, LongArray, WholeArray
-from shoal.decompositions.decomposition import Decomposition, joined
+from shoal.decompositions.decomposition import Decomposition, concatenate
 from shoal.decompositions.demand import BatchedGraph, batched_graph, checked_crowds
 from shoal.decompositions.equitable import equitable
 from shoal.decompositions.exchanges import fit_loads
@@ -45,7 +45,7 @@ def euler_decomposition(
     checked_crowds(active, min_crowd)
     graph, of_user = batched_graph(active, min_crowd)
     blocks = [_serve(graph.patterns, of_user, demand, b, 1 << levels) for b in open_blocks(graph)]
-    return joined(blocks)
+    return concatenate(blocks)
 
 
 def open_blocks(graph: BatchedGraph) -> list[LongArray]:

@@ -100,16 +100,10 @@ def _path(movable: LongArray, source: int, ends: BoolArray) -> LongArray:
         arm = queue[head]
         head += 1
         if ends[arm] and arm != source:
-            length = 1
-            step = arm
-            while step != source:
-                step = parent[step]
-                length += 1
-            path = np.empty(length, np.int64)
-            for place in range(length - 1, -1, -1):
-                path[place] = arm
-                arm = parent[arm]
-            return path
+            path = [arm]
+            while path[-1] != source:
+                path.append(parent[path[-1]])
+            return np.array(path[::-1])
         for other in range(n_arms):
             if parent[other] < 0 and movable[arm, other] > 0:
                 parent[other] = arm

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from shoal.arrays import BoolArray
-from shoal.decompositions.decomposition import Decomposition, first_arms, gathered
-from shoal.decompositions.demand import checked_crowds, needed
+from shoal.decompositions.decomposition import Decomposition, first_arms, gather_users
+from shoal.decompositions.demand import checked_crowds, required_samples
 from shoal.decompositions.random import draw
 
 
@@ -18,7 +18,7 @@ def greedy_decomposition(
     Users who do not want the arm play one that ``rng`` draws, or their first active arm without.
     """
     checked_crowds(active, min_crowd)
-    repeats = np.where(active, needed(active, demand)[:, None], 0).max(axis=0)
+    repeats = np.where(active, required_samples(active, demand)[:, None], 0).max(axis=0)
     n_wanted = int((repeats > 0).sum())
     others = first_arms(active) if rng is None else draw(active, n_wanted, rng=rng)
-    return gathered(active, repeats, others)
+    return gather_users(active, repeats, others)

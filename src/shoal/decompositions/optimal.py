@@ -12,8 +12,8 @@ import numpy as np
 
 from shoal.arrays import BoolArray, FloatArray, LongArray
 from shoal.decompositions.beta.max_beta import MaxBeta, max_beta
-from shoal.decompositions.decomposition import Decomposition, first_arms, gathered, joined
-from shoal.decompositions.demand import batched_graph, needed
+from shoal.decompositions.decomposition import Decomposition, concatenate, first_arms, gather_users
+from shoal.decompositions.demand import batched_graph, required_samples
 from shoal.decompositions.equitable import equitable
 from shoal.decompositions.euler import euler_decomposition, open_blocks
 from shoal.decompositions.exchanges import fit_loads
@@ -43,10 +43,12 @@ def optimal_decomposition(
             f"and the bound {best.bound:.6g}."
         )
     # Where little is to be gained, rounding can cost more than blocks do.
-    return min(rounded(best, demand), euler, key=lambda decomposition: decomposition.total)
+    return min(
+        round_to_assignments(best, demand), euler, key=lambda decomposition: decomposition.total
+    )
 
 
-def rounded(best: MaxBeta, demand: int, *, levels: int = 8) -> Decomposition:
+def round_to_assignments(best: MaxBeta, demand: int, *, levels: int = 8) -> Decomposition:
     """Round an optimum to assignments.
 
     With q = ceil(demand / (beta·2^levels)) repeats, n_arms arms and n_sets open sets, rounding
@@ -65,8 +67,8 @@ def rounded(best: MaxBeta, demand: int, *, levels: int = 8) -> Decomposition:
             parts.append(Decomposition(rows, np.full(n_slots, repeats, np.int64)))
             informative = shares.sum(axis=0) >= best.graph.min_crowd * n_slots
             n_served += repeats * shares * informative
-    lacking = np.where(active, needed(active, demand)[:, None] - n_served, 0).max(axis=0)
-    return joined([*parts, gathered(active, lacking, first_arms(active))])
+    lacking = np.where(active, required_samples(active, demand)[:, None] - n_served, 0).max(axis=0)
+    return concatenate([*parts, gather_users(active, lacking, first_arms(active))])
 
 
 def _integer_plays(

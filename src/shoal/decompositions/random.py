@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from shoal.arrays import BoolArray, LongArray, WholeArray
 from shoal.decompositions.decomposition import Decomposition, arm_dtype
-from shoal.decompositions.demand import checked_crowds, needed
+from shoal.decompositions.demand import checked_crowds, required_samples
 from shoal.errors import DemandError
 from shoal.kernels import kernel
 
@@ -46,7 +46,7 @@ def random_decomposition(
     n_users, n_arms = active.shape
     limit = n_arms * (4 * demand + 64) if limit is None else limit
     lists, sizes = _active_lists(active)
-    need = needed(active, demand)
+    need = required_samples(active, demand)
     counts = np.zeros(active.shape, np.int64)
     n_unmet = int(sizes.sum())
     chunks: list[WholeArray] = []

@@ -61,7 +61,7 @@ class GraphClass:
             if (self.canonical(counts) == counts).all() and self.contains(counts):
                 yield counts
 
-    def suspects(self) -> Iterator[LongArray]:
+    def candidate_graphs(self) -> Iterator[LongArray]:
         """Yield graphs in which few undecided users must keep company to lone decided ones.
 
         Some arms have a few users who want nothing else; the rest of their clusters want all

@@ -1,7 +1,7 @@
 """The open problem of Section 3.4.2: the smallest beta(G) over U-batched graphs.
 
 The search goes through all graphs with K·U users, up to renaming arms and users, where those are
-few; then, and else, it tries some suspects and anneals: a user's active arms change, a user comes
+few; then, and else, it tries some candidates and anneals: a user's active arms change, a user comes
 or goes, always within the U-batched graphs, and graphs of larger beta are accepted less and less.
 The hardest graph is returned with its beta as a fraction and the proof of it.
 
@@ -158,7 +158,7 @@ class _Search:
     def anneal(self, rng: np.random.Generator) -> None:
         """Walk from graph to graph until the time is over; start again when stuck."""
         self._phase = "annealing"
-        for counts in self._graphs.suspects():
+        for counts in self._graphs.candidate_graphs():
             if not self._is_over():
                 self._try(counts)
         while not self._is_over():
