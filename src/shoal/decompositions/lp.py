@@ -1,4 +1,4 @@
-"""LP decomposition (Section 3.4.2, Corollary 1): the demand as a mixture of polytope vertices.
+"""The paper's LP decompositions (Section 3.4.2): the demand as a mixture of polytope vertices.
 
 P_C([K]) is the polytope of the paper's equation (1) with all arms open; its vertices are the
 assignments with at least C+1 = ``min_crowd`` users on every arm. Carathéodory's theorem, made
@@ -9,17 +9,26 @@ inequality tight, so at most NK+1 vertices are needed.
 All arithmetic is in integers: the point is ``shares / total``. Arm loads are kept between floor
 and ceiling of their mean, a smaller integral polytope inside P_C([K]) in which the largest step
 is an integer.
+
+Corollary 1 opens all arms in every assignment; Corollary 2, by Lemma 6, one block of them at a
+time, each as wide as the clusters can fill.
 """
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 
 from shoal.arrays import BoolArray, LongArray, WholeArray
-from shoal.decompositions.decomposition import Decomposition, arm_dtype
-from shoal.decompositions.demand import checked_crowds
+from shoal.decompositions.decomposition import (
+    Decomposition,
+    arm_dtype,
+    concatenate,
+    first_arms,
+)
+from shoal.decompositions.demand import checked_crowds, cluster_size
 from shoal.decompositions.solver import Columns, LinearProgram
 from shoal.errors import DemandError, InvalidInputError
 
@@ -33,13 +42,41 @@ def lp_decomposition(
     over the users who want it, must be at least ``min_crowd``.
     """
     checked_crowds(active, min_crowd)
-    shares, total = even_shares(active)
-    checked_loads(shares, total, min_crowd)
-    assignments, steps = caratheodory(shares, total)
-    return Decomposition(assignments, -(-demand * steps // total))
+    return _serve_block(active, demand, np.arange(active.shape[1]), min_crowd)
 
 
-def even_shares(active: BoolArray) -> tuple[LongArray, int]:
+def blocks_decomposition(
+    active: BoolArray, demand: int, *, min_crowd: int, rng: np.random.Generator | None = None
+) -> Decomposition:
+    """Serve the arms in blocks of at most floor(U/min_crowd), each by the LP decomposition.
+
+    Fewer assignments than one demand a block where no user wants the whole demand from one block.
+    """
+    checked_crowds(active, min_crowd)
+    wanted_arms = np.flatnonzero(active.any(axis=0))
+    width = max(1, cluster_size(active[:, wanted_arms]) // min_crowd)
+    blocks = np.array_split(wanted_arms, -(-len(wanted_arms) // width))
+    return concatenate([_serve_block(active, demand, block, min_crowd) for block in blocks])
+
+
+def _serve_block(active: BoolArray, demand: int, block: LongArray, min_crowd: int) -> Decomposition:
+    """Let users play their active arms in the block evenly; the others wait on their first arm."""
+    inside = np.zeros_like(active)
+    inside[:, block] = active[:, block]
+    busy = inside.any(axis=1)
+    shares, total = _even_shares(inside[busy])
+    _checked_loads(shares, total, min_crowd)
+    block_assignments, steps = caratheodory(shares, total)
+    assignments = np.tile(first_arms(active), (len(block_assignments), 1))
+    assignments[:, busy] = block_assignments
+    # A user wants demand/|active| of each arm and gets rounds/|inside|: the largest ratio decides.
+    pairs = np.unique(np.stack([inside.sum(axis=1), active.sum(axis=1)]), axis=1).T.tolist()
+    share = max(Fraction(n_inside, n_active) for n_inside, n_active in pairs)
+    repeats = -(-demand * share.numerator * steps // (share.denominator * total))
+    return Decomposition(assignments, repeats)
+
+
+def _even_shares(active: BoolArray) -> tuple[LongArray, int]:
     """Return equal integer shares of each user's active arms, and their sum, the same for all."""
     sizes = active.sum(axis=1)
     total = math.lcm(*set(sizes.tolist()))
@@ -51,7 +88,7 @@ def even_shares(active: BoolArray) -> tuple[LongArray, int]:
     return np.where(active, total // sizes[:, None], 0), total
 
 
-def checked_loads(shares: LongArray, total: int, min_crowd: int) -> None:
+def _checked_loads(shares: LongArray, total: int, min_crowd: int) -> None:
     """Refuse shares outside P_C of the arms that have any: an arm with too small a mean load."""
     loads = shares.sum(axis=0)
     short = (loads > 0) & (loads < min_crowd * total)

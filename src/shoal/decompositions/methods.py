@@ -12,15 +12,18 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from shoal.arrays import BoolArray
-from shoal.decompositions.blocks import blocks_decomposition
 from shoal.decompositions.decomposition import Decomposition
+from shoal.decompositions.demand import checked_active
 from shoal.decompositions.euler import euler_decomposition
 from shoal.decompositions.greedy import greedy_decomposition
-from shoal.decompositions.lp import lp_decomposition
+from shoal.decompositions.lp import blocks_decomposition, lp_decomposition
 from shoal.decompositions.optimal import optimal_decomposition
 from shoal.decompositions.random import random_decomposition
+from shoal.errors import UnknownNameError
+from shoal.model.numbers import whole_number
 
 
 class Decompose(Protocol):
@@ -67,3 +70,49 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         ),
     }
 )
+
+
+def decompose(
+    active: ArrayLike,
+    demand: int,
+    *,
+    min_crowd: int,
+    method: str = "euler",
+    rng: np.random.Generator | None = None,
+) -> Decomposition:
+    """Meet a demand for feedback by assignments of users to active arms.
+
+    Every user gets at least demand/|active arms| informative assignments on each active arm:
+    ones with at least ``min_crowd`` users on the arm.
+
+    Parameters
+    ----------
+    active
+        Each user's active arms, (n_users, n_arms); at least one each.
+    demand
+        Pieces of feedback that each user wants in all.
+    min_crowd
+        Users on an arm that make an assignment informative: C+1 for the paper's estimator, 2C
+        for the pooled one.
+    method
+        One of ``METHODS``.
+    rng
+        For the methods that draw; a fixed stream if not given.
+
+    Examples
+    --------
+    >>> decomposition = decompose([[True, True]] * 4, 10, min_crowd=2)
+    >>> decomposition.total
+    10
+    >>> decompose([[True, True]] * 4, 10, min_crowd=5)
+    Traceback (most recent call last):
+    shoal.errors.DemandError: arm 0 must be wanted by at least min_crowd=5 users; got 4.
+    """
+    if method not in METHODS:
+        raise UnknownNameError("method", method, METHODS)
+    return METHODS[method].decompose(
+        checked_active(active),
+        whole_number("demand", demand),
+        min_crowd=whole_number("min_crowd", min_crowd),
+        rng=rng,
+    )

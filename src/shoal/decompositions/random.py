@@ -28,17 +28,9 @@ def random_decomposition(
 ) -> Decomposition:
     """Assign users to random active arms until all demand is met.
 
-    Parameters
-    ----------
-    active, demand, min_crowd
-        As in ``decompose``.
-    rng
-        Draws the arms; a fixed stream if not given.
-    limit
-        Most assignments to draw; where chance can meet the demand at all, the default suffices
-        but for a negligible probability.
-    partial
-        Return what ``limit`` assignments reach, instead of refusing, if the demand is not met.
+    ``rng`` draws the arms, a fixed stream if not given, at most ``limit`` assignments; where
+    chance can meet the demand at all, the default suffices but for a negligible probability.
+    ``partial`` returns what they reach, instead of refusing, if the demand is not met.
     """
     if not partial:
         checked_crowds(active, min_crowd)

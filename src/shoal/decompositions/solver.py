@@ -26,28 +26,17 @@ class LinearProgram:
 
     Silent and on one thread. Without integer columns there is no presolve, so that a solve starts
     where the last one ended.
-
-    Parameters
-    ----------
-    gains, upper
-        Of each column, (n_columns,).
-    row_lower, row_upper
-        Bounds of each row, (n_rows,).
-    matrix
-        The coefficients.
-    n_integer
-        How many of the last columns must be integers.
     """
 
     def __init__(
         self,
         *,
-        gains: FloatArray,
+        gains: FloatArray,  # (n_columns,)
         upper: FloatArray,
-        row_lower: FloatArray,
+        row_lower: FloatArray,  # (n_rows,)
         row_upper: FloatArray,
         matrix: Columns,
-        n_integer: int = 0,
+        n_integer: int = 0,  # how many of the last columns must be integers
     ) -> None:
         import highspy
 

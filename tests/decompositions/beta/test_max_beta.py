@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from shoal.decompositions import cluster_size
-from shoal.decompositions.beta.column_pricing import TrialPricing
 from shoal.decompositions.beta.max_beta import max_beta
-from shoal.decompositions.beta.open_sets import fillable_sets
+from shoal.decompositions.beta.open_sets import TrialPricing, fillable_sets
 
 
 def brute_force(active: NDArray[np.bool_], min_crowd: int, *, exact: bool) -> float:

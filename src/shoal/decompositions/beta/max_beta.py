@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.arrays import BoolArray, FloatArray, LongArray
-from shoal.decompositions.beta.column_pricing import column_pricing
-from shoal.decompositions.beta.open_sets import OpenSetProgram, fillable_sets
+from shoal.decompositions.beta.open_sets import OpenSetProgram, column_pricing, fillable_sets
 from shoal.decompositions.demand import (
     BatchedGraph,
     batched_graph,

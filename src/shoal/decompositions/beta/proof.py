@@ -23,26 +23,15 @@ _DENOMINATOR = 10**6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proof:
-    """Bounds on the largest beta, as fractions, and what proves them.
-
-    Parameters
-    ----------
-    lower, upper
-        Proven bounds; equal if beta is known exactly.
-    open_sets, set_weights, plays
-        The mixture that reaches ``lower``, as in ``MaxBeta``; fractions in arrays of objects.
-    prices, crowd_prices
-        The prices that prove ``upper``: of (type, arm) pairs (n_types, n_arms), and of users on
-        open arms (n_sets, n_arms).
-    """
+    """Bounds on the largest beta, and what proves them, as fractions in arrays of objects."""
 
     lower: Fraction
     upper: Fraction
     open_sets: BoolArray
-    set_weights: FractionArray
+    set_weights: FractionArray  # the mixture that reaches ``lower``, as in ``MaxBeta``
     plays: FractionArray
-    prices: FractionArray
-    crowd_prices: FractionArray
+    prices: FractionArray  # prove ``upper``: of (type, arm) pairs, (n_types, n_arms)
+    crowd_prices: FractionArray  # of users on open arms, (n_sets, n_arms)
 
     @property
     def tight(self) -> bool:

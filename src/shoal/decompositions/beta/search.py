@@ -10,17 +10,20 @@ The hardest graph is returned with its beta as a fraction and the proof of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations, permutations
+from math import comb
 from time import monotonic
 
 import numpy as np
 
 from shoal.arrays import BoolArray, LongArray
-from shoal.decompositions.beta.graph_class import GraphClass
 from shoal.decompositions.beta.max_beta import ENUMERATED_ARMS, max_beta
+from shoal.decompositions.beta.open_sets import fillable_sets
 from shoal.decompositions.beta.proof import Proof, prove_beta
+from shoal.decompositions.demand import BatchedGraph
 from shoal.errors import InvalidInputError
 from shoal.model.numbers import whole_number
 
@@ -48,27 +51,13 @@ class SearchProgress:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HardestGraph:
-    """The U-batched graph with the smallest beta that a search has tried.
+    """The U-batched graph with the smallest beta that a search has tried."""
 
-    Parameters
-    ----------
-    active
-        Each user's active arms, (n_users, n_arms).
-    proof
-        Its beta in fractions, with the certificate.
-    exhausted
-        Whether all graphs with n_arms·cluster_size users were tried.
-    n_tried
-        Graphs tried, some of them more than once.
-    guarantee
-        The paper's lower bound on every beta, 1/alpha.
-    """
-
-    active: BoolArray
-    proof: Proof
-    exhausted: bool
-    n_tried: int
-    guarantee: Fraction
+    active: BoolArray  # (n_users, n_arms)
+    proof: Proof  # its beta in fractions, with the certificate
+    exhausted: bool  # whether all graphs with n_arms·cluster_size users were tried
+    n_tried: int  # some of them more than once
+    guarantee: Fraction  # the paper's lower bound on every beta, 1/alpha
 
 
 def hardest_graph(
@@ -84,18 +73,8 @@ def hardest_graph(
 ) -> HardestGraph:
     """Search for the U-batched graph with the smallest beta.
 
-    Parameters
-    ----------
-    n_arms, min_group_size, cluster_size
-        The class of graphs: K (2 to 5), C, and U of at least C+1.
-    seconds, max_graphs
-        Stop after this time, or after so many graphs.
-    rng
-        Draws the moves of the annealing.
-    exact
-        As in ``max_beta``: whether beta·w itself must lie in P_C, as the paper words it.
-    on_progress
-        Called at every smaller beta and about twice a second.
+    K is 2 to 5 and U at least C+1; ``exact`` is as in ``max_beta``. Stops after ``seconds`` or
+    ``max_graphs``; ``on_progress`` is called at every smaller beta and about twice a second.
 
     Examples
     --------
@@ -109,7 +88,7 @@ def hardest_graph(
         )
     min_crowd = whole_number("min_group_size", min_group_size) + 1
     whole_number("cluster_size", cluster_size, least=min_crowd)
-    graphs = GraphClass(n_arms, cluster_size)
+    graphs = _GraphClass(n_arms, cluster_size)
     end = monotonic() + seconds
     limit = np.inf if max_graphs is None else max_graphs
     search = _Search(graphs, min_crowd, exact, end, limit, on_progress)
@@ -129,7 +108,7 @@ class _Search:
 
     def __init__(
         self,
-        graphs: GraphClass,
+        graphs: _GraphClass,
         min_crowd: int,
         exact: bool,
         end: float,
@@ -198,3 +177,95 @@ class _Search:
         if self._on_progress and (always or seconds - self._last_report > SECONDS_BETWEEN_REPORTS):
             self._last_report = seconds
             self._on_progress(SearchProgress(self._phase, self.n_tried, self.beta, seconds))
+
+
+class _GraphClass:
+    """The U-batched graphs: each arm can have ``cluster_size`` users at once.
+
+    A graph is a vector of counts: how many users have each non-empty set of active arms.
+    """
+
+    def __init__(self, n_arms: int, cluster_size: int) -> None:
+        codes = np.arange(1, 1 << n_arms)
+        self.n_arms, self.cluster_size = n_arms, cluster_size
+        self.patterns = (codes[:, None] >> np.arange(n_arms) & 1).astype(np.bool_)
+        self.min_users = n_arms * cluster_size
+        self._renamings = np.array(
+            [
+                (self.patterns[:, order] @ (1 << np.arange(n_arms))) - 1
+                for order in permutations(range(n_arms))
+            ]
+        )
+
+    def graph(self, counts: LongArray, min_crowd: int) -> BatchedGraph:
+        """Return the graph with these counts, without the types that have no users."""
+        used = counts > 0
+        return BatchedGraph(self.patterns[used], counts[used], min_crowd)
+
+    def canonical(self, counts: LongArray) -> LongArray:
+        """Return the same graph with its arms renamed, one for all that differ in names alone."""
+        renamed = counts[self._renamings]
+        first: LongArray = renamed[np.lexsort(renamed.T[::-1])[0]]
+        return first
+
+    def contains(self, counts: LongArray) -> bool:
+        """Tell whether a graph is U-batched."""
+        graph = self.graph(counts, self.cluster_size)
+        if not graph.patterns.any(axis=0).all():
+            return False
+        sets = fillable_sets(graph)
+        return bool(len(sets)) and bool(sets[-1].all())
+
+    def n_smallest(self) -> int:
+        """Return how many vectors of counts have ``min_users`` users."""
+        n_patterns = len(self.patterns)
+        return comb(self.min_users + n_patterns - 1, self.min_users)
+
+    def smallest(self) -> Iterator[LongArray]:
+        """Yield all graphs with ``min_users`` users, one for all that differ in names alone."""
+        for counts in _compositions(self.min_users, len(self.patterns)):
+            if (self.canonical(counts) == counts).all() and self.contains(counts):
+                yield counts
+
+    def candidate_graphs(self) -> Iterator[LongArray]:
+        """Yield graphs in which few undecided users must keep company to lone decided ones.
+
+        Some arms have a few users who want nothing else; the rest of their clusters want all
+        arms, all such arms, or their own and the other arms. The other arms' clusters want
+        nothing else.
+        """
+        all_arms = (1 << self.n_arms) - 1
+        for n_thin in range(1, self.n_arms + 1):
+            thin = (1 << n_thin) - 1
+            for n_lone in range(self.cluster_size + 1):
+                for others in (all_arms, thin, all_arms & ~thin):
+                    counts = np.zeros(len(self.patterns), np.int64)
+                    for arm in range(self.n_arms):
+                        n_decided = n_lone if arm < n_thin else self.cluster_size
+                        counts[(1 << arm) - 1] += n_decided
+                        counts[(others | 1 << arm) - 1] += self.cluster_size - n_decided
+                    yield counts
+
+    def random(self, rng: np.random.Generator) -> LongArray:
+        """Return ``cluster_size`` users for each arm, with random other arms."""
+        home = np.repeat(np.arange(self.n_arms), self.cluster_size)
+        codes = 1 << self.n_arms
+        others = rng.integers(0, codes, len(home)) & rng.integers(0, codes, len(home))
+        return np.bincount((others | 1 << home) - 1, minlength=len(self.patterns))
+
+    def neighbour(self, counts: LongArray, rng: np.random.Generator) -> LongArray:
+        """Change a user's active arms, or let a user come or go; it may leave the class."""
+        moved = counts.copy()
+        n_users = counts.sum()
+        draw = rng.random()
+        if draw < 0.8 or n_users > 2 * self.min_users:
+            moved[rng.choice(len(counts), p=counts / n_users)] -= 1
+        if draw < 0.7 or draw > 0.8:
+            moved[rng.integers(len(counts))] += 1
+        return moved
+
+
+def _compositions(total: int, n_parts: int) -> Iterator[LongArray]:
+    """Yield all vectors of ``n_parts`` counts that sum to ``total``: stars and bars."""
+    for bars in combinations(range(total + n_parts - 1), n_parts - 1):
+        yield np.diff([-1, *bars, total + n_parts - 1]) - 1

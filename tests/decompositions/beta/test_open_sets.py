@@ -3,7 +3,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from shoal.decompositions.beta.column_pricing import MilpPricing, TrialPricing
+from shoal.decompositions.beta.open_sets import MilpPricing, TrialPricing
 from shoal.decompositions.demand import BatchedGraph
 
 
