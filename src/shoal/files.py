@@ -19,17 +19,9 @@ def write_atomically(
 ) -> None:
     """Write a temporary file beside ``path``, sync it, rename it, sync the folder.
 
-    Parameters
-    ----------
-    path, data
-        The file and its content.
-    mode
-        Permissions of the file, less the process's umask.
-    overwrite
-        Whether to replace a file that exists; otherwise ``FileExistsError`` is raised.
-    suffix
-        Appended to the name of the temporary file. Processes that may write the same file at the
-        same time need one each.
+    ``mode`` is less the process's umask. Without ``overwrite`` a file that exists raises
+    ``FileExistsError``. ``suffix`` ends the temporary file's name; processes that may write the
+    same file at the same time need one each.
     """
     part = path.with_name(path.name + suffix)
     part.unlink(missing_ok=True)  # left by a killed process

@@ -91,15 +91,13 @@ def checked_active(active: ArrayLike) -> BoolArray:
     matrix = np.asarray(active)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise InvalidInputError(f"active must have shape (n_users, n_arms); got {matrix.shape}.")
-    if matrix.dtype != np.bool_:
-        if not np.isin(matrix, (0, 1)).all():
-            raise InvalidInputError(f"active must hold truth values; got dtype {matrix.dtype}.")
-        matrix = matrix.astype(np.bool_)
-    empty = ~matrix.any(axis=1)
-    if empty.any():
-        raise InvalidInputError(
-            f"active[{int(empty.argmax())}] must have at least one active arm; got none."
-        )
+    if matrix.dtype != np.bool_ and not np.isin(matrix, (0, 1)).all():
+        raise InvalidInputError(f"active must hold truth values; got dtype {matrix.dtype}.")
+    matrix = matrix.astype(np.bool_, copy=False)
+    has_arms = matrix.any(axis=1)
+    if not has_arms.all():
+        user = int(has_arms.argmin())
+        raise InvalidInputError(f"active[{user}] must have at least one active arm; got none.")
     return matrix
 
 

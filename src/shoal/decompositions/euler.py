@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from shoal.arrays import BoolArray, LongArray, WholeArray
 from shoal.decompositions.decomposition import Decomposition, arm_dtype, concatenate
 from shoal.decompositions.demand import BatchedGraph, batched_graph, checked_crowds
-from shoal.decompositions.equitable import equitable
-from shoal.decompositions.exchanges import fit_loads
+from shoal.decompositions.equitable import equitable, fit_loads
 from shoal.kernels import kernel
 
 

@@ -22,12 +22,7 @@ from fractions import Fraction
 import numpy as np
 
 from shoal.arrays import BoolArray, LongArray, WholeArray
-from shoal.decompositions.decomposition import (
-    Decomposition,
-    arm_dtype,
-    concatenate,
-    first_arms,
-)
+from shoal.decompositions.decomposition import Decomposition, arm_dtype, concatenate, first_arms
 from shoal.decompositions.demand import checked_crowds, cluster_size
 from shoal.decompositions.solver import Columns, LinearProgram
 from shoal.errors import DemandError, InvalidInputError

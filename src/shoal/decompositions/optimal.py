@@ -14,9 +14,8 @@ from shoal.arrays import BoolArray, FloatArray, LongArray
 from shoal.decompositions.beta.max_beta import MaxBeta, max_beta
 from shoal.decompositions.decomposition import Decomposition, concatenate, first_arms, gather_users
 from shoal.decompositions.demand import batched_graph, required_samples
-from shoal.decompositions.equitable import equitable
+from shoal.decompositions.equitable import equitable, fit_loads
 from shoal.decompositions.euler import euler_decomposition, open_blocks
-from shoal.decompositions.exchanges import fit_loads
 from shoal.errors import DemandError
 
 

@@ -1,15 +1,10 @@
 """The optimal decomposition's ratio (Section 3.4.2, Lemma 3): the largest beta for a graph.
 
-The paper takes the largest beta with beta·w in P_C and shows that D/beta + NK + 1 assignments
-suffice. P_C does not hold every point below its points, so that beta·w must be met *exactly*: a
-user can't get more feedback than it wants, although in a decomposition it may. We therefore let a
-point of P_C cover beta·w, which is what a decomposition needs and what the converse in Lemma 3
-gives; ``exact=True`` takes the paper's words instead. The exact beta can be 0 where the covering
-one is not: users 0 {arm 0}, 1 {0, 1}, 2 and 3 {1} with C+1 = 2 are such a graph.
-
-The paper says it is not clear that this can be done efficiently. Users of one type are
-interchangeable, so the program's size does not depend on their number; open sets are added by
-column generation, and the last pricing proves the bound.
+The paper takes the largest beta with beta·w in P_C. We let a point of P_C cover beta·w, which is
+all that a decomposition needs (docs/theory.md); ``exact=True`` takes the paper's words instead,
+with a beta that can be 0 where the covering one is not: users 0 {arm 0}, 1 {0, 1}, 2 and 3 {1}
+with C+1 = 2 are such a graph. Open sets are added by column generation; the last pricing proves
+the bound.
 """
 
 from __future__ import annotations
@@ -22,12 +17,7 @@ from numpy.typing import ArrayLike
 
 from shoal.arrays import BoolArray, FloatArray, LongArray
 from shoal.decompositions.beta.open_sets import OpenSetProgram, column_pricing, fillable_sets
-from shoal.decompositions.demand import (
-    BatchedGraph,
-    batched_graph,
-    checked_active,
-    checked_crowds,
-)
+from shoal.decompositions.demand import BatchedGraph, batched_graph, checked_active, checked_crowds
 from shoal.model.numbers import whole_number
 
 TOLERANCE = 1e-8  # of the LP solver

@@ -55,15 +55,9 @@ def prove_beta(graph: BatchedGraph, *, exact: bool = False) -> Proof:
     # Where more feedback than wanted is allowed, it can't have a negative price.
     prices = _fractions(np.maximum(program.prices()[1], -np.inf if exact else 0.0))
     crowd_prices = _fractions(np.maximum(program.crowd_prices(), 0.0))
-    return Proof(
-        lower=lower_bound(graph, sets, weights, plays, exact=exact),
-        upper=upper_bound(graph, sets, prices, crowd_prices),
-        open_sets=sets,
-        set_weights=weights,
-        plays=plays,
-        prices=prices,
-        crowd_prices=crowd_prices,
-    )
+    lower = lower_bound(graph, sets, weights, plays, exact=exact)
+    upper = upper_bound(graph, sets, prices, crowd_prices)
+    return Proof(lower, upper, sets, weights, plays, prices, crowd_prices)
 
 
 def _fractions(values: FloatArray) -> FractionArray:

@@ -89,9 +89,7 @@ def hardest_graph(
     min_crowd = whole_number("min_group_size", min_group_size) + 1
     whole_number("cluster_size", cluster_size, least=min_crowd)
     graphs = _GraphClass(n_arms, cluster_size)
-    end = monotonic() + seconds
-    limit = np.inf if max_graphs is None else max_graphs
-    search = _Search(graphs, min_crowd, exact, end, limit, on_progress)
+    search = _Search(graphs, min_crowd, exact, seconds, max_graphs, on_progress)
     exhausted = search.exhaust()
     search.anneal(rng)
     return HardestGraph(
@@ -111,16 +109,17 @@ class _Search:
         graphs: _GraphClass,
         min_crowd: int,
         exact: bool,
-        end: float,
-        max_graphs: float,
+        seconds: float,
+        max_graphs: int | None,
         on_progress: Callable[[SearchProgress], None] | None,
     ) -> None:
         self.n_tried = 0
         self.beta = np.inf
         self.hardest: LongArray = np.zeros(len(graphs.patterns), np.int64)
         self._graphs, self._min_crowd, self._exact = graphs, min_crowd, exact
-        self._max_graphs, self._on_progress = max_graphs, on_progress
-        self._start, self._end, self._last_report = monotonic(), end, 0.0
+        self._max_graphs = np.inf if max_graphs is None else max_graphs
+        self._on_progress = on_progress
+        self._start, self._seconds, self._last_report = monotonic(), seconds, 0.0
         self._known: dict[bytes, float] = {}
         self._phase = "exhaustive"
 
@@ -169,7 +168,8 @@ class _Search:
         return beta
 
     def _is_over(self) -> bool:
-        spent = self.n_tried >= self._max_graphs or monotonic() > self._end
+        seconds = monotonic() - self._start
+        spent = self.n_tried >= self._max_graphs or seconds > self._seconds
         return self.n_tried > 0 and spent
 
     def _report(self, *, always: bool) -> None:
