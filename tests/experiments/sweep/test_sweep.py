@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,18 +65,25 @@ def test_a_sweep_keeps_the_records_of_a_comparison(tmp_path: Path) -> None:
     assert _is_comparison(found, policies=SMALL.policies, n_users=12, n_arms=3, horizon=60)
 
 
-def test_tuned_options_are_those_of_the_comparison_where_the_file_asks_for_them(
-    tmp_path: Path,
-) -> None:
-    tuned = Configuration(**{**vars(SMALL), "users": (12,), "tuned": True})
-    sweep(tuned, tmp_path, engine=Here())
+def test_untuned_options_are_those_of_an_untuned_comparison(tmp_path: Path) -> None:
+    sweep(replace(SMALL, users=(12,), tuned=False), tmp_path, engine=Here())
     assert status(tmp_path).done == 2
-    same = compare(
-        instances=["uniform"], policies=SMALL.policies, n_users=12, n_arms=3, min_group_size=2,
-        horizon=60, n_runs=2, engine=LocalEngine(n_workers=1),
-    )  # fmt: skip
-    columns = ["instance", "policy", "run", "round", "regret"]
-    assert records(tmp_path).select(columns).equals(same.records.sort(columns[:-1]))
+    setting = {"policies": SMALL.policies, "n_users": 12, "n_arms": 3, "horizon": 60}
+    assert _is_comparison(records(tmp_path), **setting, tuned=False)
+
+
+def test_a_folder_of_version_0_1_continues_untuned(tmp_path: Path) -> None:
+    untuned = replace(SMALL, tuned=False)
+    sweep(untuned, tmp_path, engine=Here())
+    file = tmp_path / "sweep.json"
+    content = json.loads(file.read_text())
+    assert content.pop("tuned") is False
+    file.write_text(json.dumps(content))
+    (tmp_path / "cells" / f"{untuned.cells()[0].name}.parquet").unlink()
+    assert status(tmp_path).done == 3
+    assert sweep(SMALL, tmp_path, engine=Here()) == SweepSummary(4, 3, 0, 1, 0)
+    with pytest.raises(InvalidInputError, match="tuned was false, is true"):
+        sweep(replace(SMALL, tuned=True), tmp_path, engine=Here())
 
 
 def test_so_it_does_where_users_are_too_many_for_all_runs_to_be_one_cell(tmp_path: Path) -> None:
@@ -89,7 +97,7 @@ def test_so_it_does_where_users_are_too_many_for_all_runs_to_be_one_cell(tmp_pat
 
 def _is_comparison(found: pl.DataFrame, **setting: Any) -> bool:
     same = compare(
-        instances=["uniform"], min_group_size=2, n_runs=found["run"].n_unique(), tuned=False,
+        instances=["uniform"], min_group_size=2, n_runs=found["run"].n_unique(),
         engine=LocalEngine(n_workers=1), **setting,
     )  # fmt: skip
     columns = ["instance", "policy", "run", "round", "regret"]
@@ -99,7 +107,7 @@ def _is_comparison(found: pl.DataFrame, **setting: Any) -> bool:
 def test_a_cell_that_released_nothing_does_not_hide_the_smallest_group_of_the_others(
     tmp_path: Path,
 ) -> None:
-    sweep(SMALL, tmp_path, engine=Here())
+    sweep(replace(SMALL, tuned=False), tmp_path, engine=Here())
     found = read_sweep(tmp_path).filter(pl.col("policy") == "elimination-lp")
     silent = pl.when(pl.col("run") == 0).then(0).otherwise("smallest_group")
     assert summarise(found)["smallest_group"].to_list() == [2, 2]

@@ -43,6 +43,17 @@ def test_a_campaign_runs_over_http_and_learns_each_users_best_arm(stores: Stores
         assert hits[-1] == 40
 
 
+def test_a_new_campaign_has_the_tuned_options_that_it_does_not_name(sqlite_stores: Stores) -> None:
+    with serve(sqlite_stores) as live:
+        operator = live.client("operator")
+        plain = {**DEFINITION, "options": {}}
+        first = operator.create_campaign("tuned", **plain)
+        assert first["definition"]["options"] == {"exploration": 0.18}
+        assert operator.create_campaign("tuned", **plain) == first
+        named = operator.create_campaign("named", **DEFINITION)
+        assert named["definition"]["options"] == DEFINITION["options"]
+
+
 def test_creation_and_opening_are_idempotent_and_campaigns_can_not_change(
     sqlite_stores: Stores,
 ) -> None:

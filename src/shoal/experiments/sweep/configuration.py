@@ -45,8 +45,8 @@ class Configuration:
     """The values of a grid; a cell is one of each.
 
     ``options`` holds, by policy and option, the values to try. ``runs`` is the number of runs of
-    every combination. Options that are not listed have the policy's defaults, so that the file
-    alone says what is played; ``tuned`` starts from the tuned ones instead.
+    every combination. Options that are not listed are the tuned ones, or with ``tuned=False`` the
+    policy's defaults; None leaves it to the folder, and is True in a new one.
     """
 
     policies: tuple[str, ...]
@@ -60,7 +60,7 @@ class Configuration:
     seed: tuple[int, ...] = (0,)
     options: Mapping[str, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict)
     runs: int = 20
-    tuned: bool = False
+    tuned: bool | None = None
 
     def __post_init__(self) -> None:
         """Refuse, before it is laid out, a grid that no memory holds."""
@@ -82,7 +82,10 @@ class Configuration:
         """Return every cell of the grid, in its order, as this version of Shoal plays it."""
         options = {
             name: [
-                (policy, resolve_options(policy, point, instance=name, tuned=self.tuned))
+                (
+                    policy,
+                    resolve_options(policy, point, instance=name, tuned=self.tuned is not False),
+                )
                 for policy in self.policies
                 for point in combinations(self.options.get(policy, {}))
             ]
@@ -98,9 +101,8 @@ class Configuration:
 
     def as_json(self) -> dict[str, Any]:
         """Return everything that the results depend on, as JSON has it."""
-        content: dict[str, Any] = json.loads(json.dumps({**asdict(self), "shoal": __version__}))
-        if not self.tuned:
-            del content["tuned"]  # as in folders of version 0.1
+        more = {"tuned": self.tuned is not False, "shoal": __version__}
+        content: dict[str, Any] = json.loads(json.dumps(asdict(self) | more))
         return content
 
 
@@ -134,8 +136,8 @@ def read_configuration(path: str | Path) -> Configuration:
     }
     if "runs" in file.content:
         values["runs"] = whole_number(file.where("runs"), file.content["runs"])
-    tuned = values["tuned"] = file.content.get("tuned", False)
-    if not isinstance(tuned, bool):
+    tuned = values["tuned"] = file.content.get("tuned")
+    if tuned is not None and not isinstance(tuned, bool):
         raise InvalidInputError(f"{file.where('tuned')} must be true or false; got {tuned!r}.")
     values["options"] = _options(file, values["policies"])
     configuration = Configuration(**values)

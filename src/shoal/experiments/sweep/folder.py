@@ -98,7 +98,7 @@ class SweepFolder:
         return False
 
     def configuration(self) -> dict[str, Any]:
-        """Return the configuration that the sweep was begun with."""
+        """Return the configuration that the sweep was begun with; version 0.1 tuned no options."""
         try:
             content = json.loads((self.path / "sweep.json").read_text("utf-8"))
         except (OSError, ValueError):
@@ -107,7 +107,7 @@ class SweepFolder:
             raise InvalidInputError(
                 f"{str(self.path)!r} must be the folder of a sweep; got no sweep.json to read."
             )
-        return content
+        return {"tuned": False, **content}
 
     def done(self) -> set[str]:
         """Return the names of the finished cells."""

@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import current_thread, main_thread
 
@@ -55,6 +55,8 @@ def sweep(
         Called with (what has just finished or "", work done, work in all).
     """
     folder, source = SweepFolder(Path(out)), None
+    if configuration.tuned is None and folder.exists:
+        configuration = replace(configuration, tuned=folder.configuration()["tuned"])
     content = configuration.as_json()
     if new is not None:
         folder, source = SweepFolder(Path(new)), folder

@@ -16,6 +16,7 @@ import numpy as np
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from shoal.arrays import BoolArray
+from shoal.policies.tuned import resolve_options
 from shoal.service.aggregator.cache import Cache
 from shoal.service.campaign import Campaign
 from shoal.service.clock import Clock
@@ -147,16 +148,21 @@ class Directory:
         self._rosters: Cache[str, Roster] = Cache(database, _load_roster)
 
     def create(self, name: str, campaign: Campaign) -> bool:
-        """Store a campaign for good; return False where the same one is there already."""
+        """Store a campaign for good; return False where the same one is there already.
+
+        The policy's tuned options become part of it, where it does not name them itself.
+        """
+        resolved = resolve_options(campaign.policy, campaign.options)
+        tuned = campaign.model_copy(update={"options": resolved})
         if campaign.min_group_size < self.floor:
             raise ProblemError(GROUP_FLOOR)
         with self.lock, self._database.write() as connection:
             definition = _definition(connection, name)
             if definition is not None:
-                if Campaign.model_validate_json(definition) != campaign:
+                if Campaign.model_validate_json(definition) not in (tuned, campaign):
                     raise ProblemError(CAMPAIGN_EXISTS)
                 return False
-            definition = campaign.model_dump_json()
+            definition = tuned.model_dump_json()
             row = {"name": name, "definition": definition, "roster": 0, "created_at": self._clock()}
             connection.execute(insert(store.campaigns).values(row))
             _insert_arms(connection, name, campaign.arms, first=0, since=1)
