@@ -16,7 +16,7 @@ from shoal.engines import LocalEngine
 from shoal.errors import InvalidInputError, ShoalError, UnknownNameError
 from shoal.experiments import Comparison, Setting, compare, simulate
 from shoal.experiments.cells import Cell
-from shoal.experiments.records import new_folder
+from shoal.experiments.comparison import new_folder
 from shoal.figures import regret_figures, save
 from shoal.policies.tuned import tuned_options
 

@@ -14,6 +14,7 @@ from shoal.cli.options import (
     instances_option,
     json_option,
     means_option,
+    out_option,
     policies_option,
     policy_options,
     problem_options,
@@ -35,10 +36,8 @@ if TYPE_CHECKING:
 @means_option
 @policy_options
 @engine_options
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="A new folder for records (Parquet), figures (PNG, SVG) and the configuration.",
+@out_option(
+    "folder", "A new folder for records (Parquet), figures (PNG, SVG) and the configuration."
 )
 @json_option
 def command(
@@ -56,12 +55,9 @@ def command(
     unless --untuned is given; -o POLICY.NAME=VALUE overrides them.
     """
     from shoal.cli import console
-    from shoal.experiments.comparison import PAPER_POLICIES, compare
-    from shoal.experiments.records import check_new, new_folder
+    from shoal.experiments.comparison import PAPER_POLICIES, compare, new_folder
     from shoal.instances import load_means
 
-    if out:
-        check_new(out, "folder")
     with console.progress("comparing") as progress:
         result = compare(
             policies=policies or PAPER_POLICIES,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shoal.cli.options import json_option
+from shoal.cli.options import json_option, out_option
 
 if TYPE_CHECKING:
     from shoal.arrays import BoolArray
@@ -31,10 +31,8 @@ if TYPE_CHECKING:
     help="euler, optimal, lp, blocks, greedy or random.",
 )
 @click.option("--seed", default=0, show_default=True, help="For the methods that draw.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="A new folder for the assignments (Parquet) and the picture of loads (PNG, SVG).",
+@out_option(
+    "folder", "A new folder for the assignments (Parquet) and the picture of loads (PNG, SVG)."
 )
 @json_option
 def command(
@@ -57,10 +55,8 @@ def command(
     from shoal.decompositions import decompose, is_decomposition
     from shoal.decompositions.files import read_active, write_assignments
     from shoal.errors import InvalidInputError
-    from shoal.experiments.records import check_new, new_folder
+    from shoal.experiments.comparison import new_folder
 
-    if out:
-        check_new(out, "folder")
     active, file_demand = read_active(file)
     demand = file_demand if demand is None else demand
     if demand is None:

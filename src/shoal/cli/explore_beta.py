@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shoal.cli.options import json_option
+from shoal.cli.options import json_option, out_option
 
 if TYPE_CHECKING:
     from shoal.decompositions.beta.search import HardestGraph
@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 @click.option("--cluster-size", default=2, show_default=True, help="U, at least C+1.")
 @click.option("--seconds", default=10.0, show_default=True, help="Time to search for.")
 @click.option("--seed", default=0, show_default=True, help="For the local search.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="A new JSON file for the hardest graph, its beta and the certificate.",
-)
+@out_option("file", "A new JSON file for the hardest graph, its beta and the certificate.")
 @json_option
 def command(
     n_arms: int,
@@ -45,11 +41,8 @@ def command(
 
     from shoal.cli import console
     from shoal.decompositions.beta.search import SearchProgress, hardest_graph
-    from shoal.experiments.records import check_new
     from shoal.model.numbers import positive_number
 
-    if out:
-        check_new(out, "file")
     positive_number("seconds", seconds)
     sizes = {"n_arms": n_arms, "min_group_size": min_group_size, "cluster_size": cluster_size}
     rng = np.random.default_rng(seed)

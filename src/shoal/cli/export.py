@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from shoal.cli.extras import need_service
+from shoal.cli.serve import need_service
 from shoal.errors import InvalidInputError
 
 

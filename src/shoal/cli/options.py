@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -140,6 +141,20 @@ def policies_option(default: str) -> Callable[[Command], Command]:
         help=f"Policies by name; by default {default}.",
         callback=lambda context, option, text: text and split_names(text),
     )
+
+
+def out_option(kind: str, description: str) -> Callable[[Command], Command]:
+    """Return --out, a new "file" or "folder" that is refused before the work starts."""
+
+    def check(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
+        from shoal.experiments.comparison import check_new
+
+        if path:
+            check_new(path, kind)
+        return path
+
+    where = click.Path(path_type=Path, dir_okay=kind == "folder")
+    return click.option("--out", type=where, help=description, callback=check)
 
 
 def runs_option(default: int, description: str) -> Callable[[Command], Command]:

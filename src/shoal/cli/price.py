@@ -14,6 +14,7 @@ from shoal.cli.options import (
     engine_options,
     json_option,
     means_option,
+    out_option,
     policy_options,
     reward_options,
     runs_option,
@@ -59,11 +60,7 @@ if TYPE_CHECKING:
 )
 @seed_option
 @engine_options
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="A new folder for the answer (JSON) and the figure (PNG, SVG).",
-)
+@out_option("folder", "A new folder for the answer (JSON) and the figure (PNG, SVG).")
 @json_option
 def command(
     rate: float | None,
@@ -81,7 +78,7 @@ def command(
     """
     from shoal.cli import console
     from shoal.experiments import price
-    from shoal.experiments.records import check_new, new_folder
+    from shoal.experiments.comparison import new_folder
 
     sources = {"--rate": rate, "--means": means_file, "--log": log_file}
     present = [name for name, value in sources.items() if value is not None]
@@ -92,8 +89,6 @@ def command(
         raise InvalidInputError("--rate needs --users and --arms beside it; got only some.")
     if columns and not log_file:
         raise InvalidInputError(f"--columns needs --log beside it; got {columns!r} alone.")
-    if out:
-        check_new(out, "folder")
     means = _means(means_file, log_file, columns or "user,arm,reward")
     with console.progress(f"pricing with {policy}") as progress:
         answer = price(rate=rate, means=means, policy=policy, progress=progress, **experiment)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shoal.cli.options import out_option
+
 if TYPE_CHECKING:
     from polars import DataFrame
 
@@ -21,10 +23,8 @@ COST = {"smallest group": "smallest_group", "withheld": "withheld", "seconds": "
 
 @click.command(name="report")
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="A new file for the page; by default report.html in FOLDER, which is overwritten.",
+@out_option(
+    "file", "A new file for the page; by default report.html in FOLDER, which is overwritten."
 )
 def command(folder: Path, out: Path | None) -> None:
     """Write one HTML page with the figures and tables of FOLDER, to look at or to mail.
@@ -34,12 +34,9 @@ def command(folder: Path, out: Path | None) -> None:
     """
     from shoal import __version__
     from shoal.cli import console
-    from shoal.experiments.records import check_new
     from shoal.experiments.sweep.folder import write_result
     from shoal.figures.report import report_page
 
-    if out:
-        check_new(out, "file")
     with console.waiting("drawing"):
         read = _sweep if (folder / "sweep.json").is_file() else _comparison
         title, sections, configuration = read(folder)
@@ -56,7 +53,7 @@ def command(folder: Path, out: Path | None) -> None:
 
 
 def _comparison(folder: Path) -> tuple[str, list[Section], dict[str, Any]]:
-    from shoal.experiments.records import Comparison
+    from shoal.experiments.comparison import Comparison
     from shoal.figures.regret import regret_figures
     from shoal.figures.report import Section
 

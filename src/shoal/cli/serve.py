@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import wraps
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from shoal.cli.extras import need_service
+from shoal.errors import ShoalError
 
 if TYPE_CHECKING:
     from shoal.service.settings import Settings
+
+SERVICE = (
+    "fastapi", "uvicorn", "msgspec", "sqlalchemy", "alembic", "httpx", "prometheus_client",
+    "jinja2", "python_multipart",
+)  # fmt: skip
 
 config_option = click.option(
     "--config",
@@ -27,6 +33,13 @@ data_option = click.option(
     envvar="SHOAL_DATA",
     help="Folder for SQLite's files and the key; by default shoal-data.",
 )
+
+
+def need_service() -> None:
+    """Refuse to go on without the service's packages."""
+    missing = [name for name in SERVICE if find_spec(name) is None]
+    if missing:
+        raise ShoalError(f"{missing[0]} is missing: pip install 'shoal[service]'.")
 
 
 class ServeOptions(NamedTuple):

@@ -12,6 +12,7 @@ from shoal.cli.options import (
     engine_options,
     instances_option,
     json_option,
+    out_option,
     policies_option,
     problem_options,
     runs_option,
@@ -24,11 +25,7 @@ from shoal.cli.options import (
 @problem_options
 @runs_option(20, "Validation runs per point.")
 @engine_options
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="A new JSON file for the choices, the grid and the seeds.",
-)
+@out_option("file", "A new JSON file for the choices, the grid and the seeds.")
 @json_option
 def command(
     policies: list[str] | None, n_runs: int, out: Path | None, as_json: bool, **experiment: Any
@@ -40,12 +37,9 @@ def command(
     paper's policies and one for the others.
     """
     from shoal.cli import console
-    from shoal.experiments.records import check_new
     from shoal.experiments.setting import spell
     from shoal.experiments.tune import GRID, tune
 
-    if out:
-        check_new(out, "file")
     with console.progress("tuning") as progress:
         choices = tune(
             policies=policies or tuple(GRID),

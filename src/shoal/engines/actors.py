@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from shoal.engines.base import Results, TaskBatch
+from shoal.engines.base import Job, Results, Steps, TaskBatch
 from shoal.engines.cluster import check_version
-from shoal.engines.steps import Job, Steps
 from shoal.model import State
 
 if TYPE_CHECKING:

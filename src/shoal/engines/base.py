@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from time import monotonic
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from shoal.errors import LostTaskError
+from shoal.model import State
 
 Tick = Callable[[int], None]
 """Called with the amount of work just done; negative where a worker died and its work is lost."""
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+JobResult = TypeVar("JobResult", covariant=True)
 WorkFunction: TypeAlias = Callable[[Task, Tick], Result]
 Results: TypeAlias = Generator[tuple[int, Result], None, None]
 
@@ -111,3 +113,41 @@ class TickBuffer:
         if self._waiting:
             self._send(self._waiting)
         self._waiting, self._last = 0, monotonic()
+
+
+class Job(Protocol[JobResult]):
+    """A started task, whose result must not depend on where it was interrupted."""
+
+    def step(self) -> int:
+        """Do the next part and return its amount, or 0 where nothing is left."""
+        ...
+
+    def state(self) -> State:
+        """Return everything that changes while this runs."""
+        ...
+
+    def restore(self, state: State) -> None:
+        """Continue from ``state``."""
+        ...
+
+    def result(self) -> JobResult:
+        """Return the result of the finished job."""
+        ...
+
+
+class Steps(Generic[Task, JobResult]):
+    """Work in steps: ``start(task)`` makes the job that is then done step by step.
+
+    The distributed engine keeps a job's state between the steps, so that a worker that dies costs
+    one step and not the whole task.
+    """
+
+    def __init__(self, start: Callable[[Task], Job[JobResult]]) -> None:
+        self.start = start
+
+    def __call__(self, task: Task, tick: Tick) -> JobResult:
+        """Do a task from beginning to end."""
+        job = self.start(task)
+        while done := job.step():
+            tick(done)
+        return job.result()

@@ -18,6 +18,7 @@ from shoal.engines.base import (
     Engine,
     Result,
     Results,
+    Steps,
     Task,
     TaskBatch,
     Tick,
@@ -25,7 +26,6 @@ from shoal.engines.base import (
     WorkFunction,
 )
 from shoal.engines.cluster import check_address, check_version, connect
-from shoal.engines.steps import Steps
 from shoal.errors import ShoalError
 from shoal.model.numbers import whole_number
 

@@ -1,8 +1,7 @@
 """Policies against environments: single runs, comparisons, tuning, prices, and their records."""
 
-from shoal.experiments.comparison import compare
+from shoal.experiments.comparison import Comparison, compare
 from shoal.experiments.price import Cost, Price, price
-from shoal.experiments.records import Comparison
 from shoal.experiments.run import Run, simulate
 from shoal.experiments.setting import Setting
 from shoal.experiments.shards import simulate_shards

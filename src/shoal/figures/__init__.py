@@ -4,8 +4,8 @@ from shoal.figures.estimates import estimates_figure
 from shoal.figures.loads import loads_figure
 from shoal.figures.price import price_figure
 from shoal.figures.regret import regret_figure, regret_figures
-from shoal.figures.save import save
 from shoal.figures.scaling import scaling_figure
+from shoal.figures.style import save
 
 __all__ = [
     "estimates_figure",

@@ -1,14 +1,17 @@
-"""What all figures share: colours, dashes, labels at the ends of lines, fonts."""
+"""What all figures share: colours, dashes, labels at the ends of lines, fonts, files."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import altair as alt
 import polars as pl
+import vl_convert
 
 COLOURS = ["#1b6ca8", "#d1495b", "#2e8b57", "#8a5a9e", "#c77d0a", "#4a4a4a", "#159a9c", "#7a4419"]
 DASHES = [[1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [5, 2], [12, 3], [3, 1], [1, 3]]
+PIXELS_PER_POINT = 2.0
 LABEL_GAP = 0.05
 """The least distance of two labels, as a share of the figure's height."""
 
@@ -66,3 +69,12 @@ def label_places(
     for end in ends[value]:
         places.append(max(end, places[-1] + gap) if places else end)
     return ends.select(column, along, place=pl.Series(places, dtype=pl.Float64))
+
+
+def save(figure: alt.TopLevelMixin, path: Path) -> list[Path]:
+    """Write ``path`` with .png and .svg, without a browser, and return both paths."""
+    spec = figure.to_json()
+    png, svg = path.with_suffix(".png"), path.with_suffix(".svg")
+    png.write_bytes(vl_convert.vegalite_to_png(spec, scale=PIXELS_PER_POINT))
+    svg.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
+    return [png, svg]
