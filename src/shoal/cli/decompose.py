@@ -21,16 +21,10 @@ if TYPE_CHECKING:
 @click.option(
     "--min-crowd",
     default=5,
-    show_default=True,
     help="Users on an arm that make an assignment informative: C+1, or 2C for pooled estimates.",
 )
-@click.option(
-    "--method",
-    default="euler",
-    show_default=True,
-    help="euler, optimal, lp, blocks, greedy or random.",
-)
-@click.option("--seed", default=0, show_default=True, help="For the methods that draw.")
+@click.option("--method", default="euler", help="euler, optimal, lp, blocks, greedy or random.")
+@click.option("--seed", default=0, help="For the methods that draw.")
 @out_option(
     "folder", "A new folder for the assignments (Parquet) and the picture of loads (PNG, SVG)."
 )

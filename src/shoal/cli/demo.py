@@ -44,7 +44,7 @@ OPTIONS = [
 ]  # fmt: skip
 
 
-@click.command(name="demo", context_settings={"show_default": True})
+@click.command(name="demo")
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="End after this time.")
 @click.option("--headless", is_flag=True, help="No live table: print the summary at the end.")
 @click.option("--users", "n_users", default=2000, help="Users N.")

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     "--role",
     type=click.Choice(["both", "aggregator", "learner"]),
     default="both",
-    show_default=True,
     help="Which role's settings and store to check.",
 )
 @json_option

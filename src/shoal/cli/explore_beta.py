@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 @click.command(name="explore-beta")
-@click.option("--arms", "n_arms", default=3, show_default=True, help="Arms K, 2 to 5.")
-@click.option("--min-group-size", default=1, show_default=True, help="Least group C.")
-@click.option("--cluster-size", default=2, show_default=True, help="U, at least C+1.")
-@click.option("--seconds", default=10.0, show_default=True, help="Time to search for.")
-@click.option("--seed", default=0, show_default=True, help="For the local search.")
+@click.option("--arms", "n_arms", default=3, help="Arms K, 2 to 5.")
+@click.option("--min-group-size", default=1, help="Least group C.")
+@click.option("--cluster-size", default=2, help="U, at least C+1.")
+@click.option("--seconds", default=10.0, help="Time to search for.")
+@click.option("--seed", default=0, help="For the local search.")
 @out_option("file", "A new JSON file for the hardest graph, its beta and the certificate.")
 @json_option
 def command(

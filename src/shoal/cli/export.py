@@ -14,9 +14,7 @@ from shoal.errors import InvalidInputError
 @click.command(name="export")
 @click.argument("campaign")
 @click.argument("out", type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "--url", default="http://127.0.0.1:8000", show_default=True, help="The service's address."
-)
+@click.option("--url", default="http://127.0.0.1:8000", help="The service's address.")
 def command(campaign: str, out: Path, url: str) -> None:
     """Write the released totals of CAMPAIGN to OUT, a new Parquet file.
 

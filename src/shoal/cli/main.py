@@ -102,7 +102,7 @@ class Stopped(click.ClickException):
     cls=Commands,
     table=COMMANDS,
     moved=MOVED,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )
 @click.version_option(__version__, prog_name="shoal")
 def main() -> None:

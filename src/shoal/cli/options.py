@@ -57,37 +57,33 @@ def combined(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
     return decorate
 
 
-seed_option = click.option("--seed", default=0, show_default=True, help="Same seed, same bytes.")
+seed_option = click.option("--seed", default=0, help="Same seed, same bytes.")
 problem_options = combined(
-    click.option("--users", "n_users", default=50, show_default=True, help="Users N."),
-    click.option("--arms", "n_arms", default=5, show_default=True, help="Arms K."),
+    click.option("--users", "n_users", default=50, help="Users N."),
+    click.option("--arms", "n_arms", default=5, help="Arms K."),
     click.option(
         "--min-group-size",
         default=4,
-        show_default=True,
         help="Least users C behind any total that is seen.",
     ),
-    click.option("--horizon", default=100_000, show_default=True, help="Rounds T to play."),
+    click.option("--horizon", default=100_000, help="Rounds T to play."),
     seed_option,
 )
 reward_options = combined(
     click.option(
         "--rewards",
         default="bernoulli",
-        show_default=True,
         help="bernoulli, gaussian, bounded or deterministic.",
     ),
     click.option(
         "--participation",
         default=1.0,
-        show_default=True,
         help="Probability that a user reports in a round.",
     ),
 )
 instances_option = click.option(
     "--instances",
     default="uniform,linear",
-    show_default=True,
     help="Classes of instances.",
     callback=lambda context, option, text: split_names(text),
 )
@@ -120,7 +116,6 @@ _engine_options = combined(
     click.option(
         "--engine",
         default="local",
-        show_default=True,
         help="local (processes on this machine) or ray (a cluster).",
     ),
     click.option(
@@ -159,7 +154,7 @@ def out_option(kind: str, description: str) -> Callable[[Command], Command]:
 
 def runs_option(default: int, description: str) -> Callable[[Command], Command]:
     """Return --runs, with what a run is in this command."""
-    return click.option("--runs", "n_runs", default=default, show_default=True, help=description)
+    return click.option("--runs", "n_runs", default=default, help=description)
 
 
 def engine_options(command: Command) -> Command:

@@ -47,11 +47,10 @@ if TYPE_CHECKING:
     "--min-group-size",
     "min_group_sizes",
     default="1,5,10,20,50",
-    show_default=True,
     help="The least group sizes C to compare.",
     callback=lambda context, option, text: [_integer(size) for size in split_names(text)],
 )
-@click.option("--policy", default="shoal", show_default=True, help="The learner.")
+@click.option("--policy", default="shoal", help="The learner.")
 @policy_options
 @reward_options
 @runs_option(7, "Populations to play.")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command(name="simulate")
 @click.argument("policy", default="shoal")
-@click.option("--instance", default="uniform", show_default=True, help="Class of the instance.")
+@click.option("--instance", default="uniform", help="Class of the instance.")
 @problem_options
 @reward_options
 @means_option

@@ -20,16 +20,7 @@ if TYPE_CHECKING:
 class Audience:
     """Users with tastes who take part in one campaign.
 
-    Parameters
-    ----------
-    means
-        Probability of a reward of 1 for each user on each arm, (n_users, n_arms).
-    arms
-        Names of the arms.
-    operator, app
-        Clients of the service with a token of each of these roles.
-    rng
-        Draws the rewards.
+    ``means`` are the probabilities of a reward of 1, (n_users, n_arms).
     """
 
     def __init__(

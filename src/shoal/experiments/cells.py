@@ -36,27 +36,15 @@ ProgressCallback = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """All that a worker needs to play a block of runs.
-
-    Attributes
-    ----------
-    options
-        The policy's options, resolved.
-    purpose
-        The experiment that the cell belongs to: it names the streams of randomness.
-    means
-        The caller's own means, (n_users, n_arms), in place of the setting's instances.
-    version
-        The version of Shoal that plays it.
-    """
+    """All that a worker needs to play a block of runs."""
 
     setting: Setting
     policy: str | PolicyMaker
-    options: Mapping[str, Any]
+    options: Mapping[str, Any]  # resolved
     first_run: int = 0
     n_runs: int = 1
-    purpose: str = "comparison"
-    means: FloatArray | None = None
+    purpose: str = "comparison"  # the experiment, which names the streams of randomness
+    means: FloatArray | None = None  # (n_users, n_arms), in place of the setting's instances
     n_checkpoints: int = N_CHECKPOINTS
     version: str = __version__
 

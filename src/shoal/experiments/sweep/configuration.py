@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -168,10 +169,6 @@ def _values(
     return values
 
 
-def _seed(name: str, value: Any) -> int:
-    return whole_number(name, value, least=0)
-
-
 def _json_value(name: str, value: Any) -> Any:
     """An option is what JSON can hold and compare."""
     if isinstance(value, list):
@@ -190,16 +187,14 @@ def _one_of(known: Mapping[str, object]) -> Callable[[str, Any], str]:
     return check
 
 
+_NUMBERS = ("users", "arms", "min_group_size", "horizon")
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "policies": _one_of(POLICIES),
     "instances": _one_of(INSTANCES),
-    "users": whole_number,
-    "arms": whole_number,
-    "min_group_size": whole_number,
-    "horizon": whole_number,
+    **dict.fromkeys(_NUMBERS, whole_number),
     "rewards": _one_of(REWARDS),
     "participation": share,
-    "seed": _seed,
+    "seed": partial(whole_number, least=0),
 }
 
 

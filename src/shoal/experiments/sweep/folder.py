@@ -30,8 +30,7 @@ class SweepFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.cells = path / "cells"
-        self.failed = path / "failed"
+        self.cells, self.failed = path / "cells", path / "failed"
 
     @property
     def exists(self) -> bool:
@@ -119,18 +118,6 @@ class SweepFolder:
             p.stem: json.loads(p.read_text("utf-8")) for p in sorted(self.failed.glob("*.json"))
         }
 
-    def write_cell(self, name: str, records: bytes) -> None:
-        """Write a finished cell; it is never written again."""
-        write_result(self.cells / f"{name}.parquet", records)
-
-    def write_failure(self, name: str, content: Mapping[str, Any]) -> None:
-        """Write why a cell failed."""
-        write_result(self.failed / f"{name}.json", _json(content))
-
-    def remove_failure(self, name: str) -> None:
-        """Remove the reason why a cell failed: it is tried again."""
-        (self.failed / f"{name}.json").unlink(missing_ok=True)
-
     def copy_cell(self, name: str, other: SweepFolder) -> bool:
         """Copy a finished cell from another sweep's folder; return whether it has one."""
         source = other.cells / f"{name}.parquet"
@@ -138,10 +125,6 @@ class SweepFolder:
             return False
         write_result(self.cells / source.name, source.read_bytes())
         return True
-
-    def write_configuration(self, content: Mapping[str, Any]) -> None:
-        """Write the configuration, which makes this the folder of a sweep."""
-        write_result(self.path / "sweep.json", _json(content))
 
     def write_progress(self, content: Mapping[str, Any]) -> None:
         """Write the progress, for ``shoal status`` only: an error is ignored."""
@@ -162,10 +145,10 @@ class SweepFolder:
                 left.unlink()
 
 
-def write_result(path: Path, content: bytes) -> None:
-    """Write a file atomically; say what a failure means for the sweep."""
+def write_result(path: Path, content: bytes | Mapping[str, Any]) -> None:
+    """Write a file, or JSON, atomically; say what a failure means for the sweep."""
     try:
-        write_atomically(path, content)
+        write_atomically(path, content if isinstance(content, bytes) else _json(content))
     except OSError as error:
         raise ShoalError(
             f"{path} must be writable; got: {error.strerror}. "

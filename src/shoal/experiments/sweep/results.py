@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,13 @@ from shoal.errors import InvalidInputError
 from shoal.experiments.cells import Cell
 from shoal.experiments.comparison import run_records, smallest_released
 from shoal.experiments.run import Run
+from shoal.experiments.setting import Setting
 from shoal.experiments.statistics import regret_intervals
 from shoal.experiments.sweep.configuration import Configuration
 from shoal.experiments.sweep.folder import SweepFolder
 
-COLUMNS = (
-    "instance", "policy", "options", "n_users", "n_arms", "min_group_size", "horizon",
-    "rewards", "participation", "seed",
-)  # fmt: skip
+_FIELDS = (field.name for field in fields(Setting) if not field.name.startswith("instance"))
+COLUMNS = ("instance", "policy", "options", *_FIELDS)
 """The columns that tell one setting from another."""
 
 

@@ -17,7 +17,7 @@ from shoal.errors import InvalidInputError, LostTaskError, ShoalError
 from shoal.experiments.cells import Cell, ProgressCallback, run_cell
 from shoal.experiments.run import Run
 from shoal.experiments.sweep.configuration import Configuration, differences
-from shoal.experiments.sweep.folder import SweepFolder
+from shoal.experiments.sweep.folder import SweepFolder, write_result
 from shoal.experiments.sweep.results import cell_records
 
 SECONDS_BETWEEN_WRITES = 1.0
@@ -69,7 +69,7 @@ def sweep(
         engine.capacity()  # a cluster that can't be joined leaves no folder behind
     with folder.lock():
         if not folder.exists:
-            folder.write_configuration(content)
+            write_result(folder.path / "sweep.json", content)
         elif changed := differences(folder.configuration(), content):
             raise InvalidInputError(
                 f"the configuration must be the one that {str(folder.path)!r} was begun with; "
@@ -97,17 +97,18 @@ def _fill(
     report = _ProgressFile(folder, cells, missing, engine.capacity() if missing else 0, progress)
     done = failed = 0
     for cell in missing:
-        folder.remove_failure(cell.name)  # it is tried again
+        (folder.failed / f"{cell.name}.json").unlink(missing_ok=True)  # it is tried again
     with closing(engine.run(play, missing, tick=report.tick, lost=_reason)) as results:
         for index, result in results:
             cell = missing[index]
             if isinstance(result, Run):
                 with defer_interrupt():
-                    folder.write_cell(cell.name, cell_records(cell, result))
+                    write_result(folder.cells / f"{cell.name}.parquet", cell_records(cell, result))
                 done += 1
             else:
                 failed += 1
-                folder.write_failure(cell.name, {"reason": result, "cell": cell.content})
+                reason = {"reason": result, "cell": cell.content}
+                write_result(folder.failed / f"{cell.name}.json", reason)
             report.finish(cell)
     return SweepSummary(len(cells), before, taken, done, failed)
 
