@@ -96,12 +96,7 @@ def price(
     cell = Cell(played, policy, chosen, purpose=PURPOSE, n_checkpoints=STRETCHES)
     config = _shared_config(cell, whole, rate=rate) | {"n_runs": n_runs, "min_group_sizes": sizes}
     cells = _grid(cell, sizes, [_sample(matrix, cell.setting, run) for run in range(n_runs)])
-    runs = run_cells(
-        cells,
-        engine=engine,
-        progress=progress,
-        title=lambda cell: f"groups of {cell.setting.min_group_size}, run {cell.first_run}",
-    )
+    runs = run_cells(cells, engine=engine, progress=progress, title=_title)
     return _reduce(cells, runs, sizes, config | means_hash(matrix))
 
 
@@ -125,6 +120,10 @@ def _grid(cell: Cell, sizes: Sequence[int], samples: Sequence[FloatArray | None]
         for run, means in enumerate(samples)
         for setting in settings
     ]
+
+
+def _title(cell: Cell) -> str:
+    return f"groups of {cell.setting.min_group_size}, run {cell.first_run}"
 
 
 def _reduce(
