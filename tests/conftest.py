@@ -14,7 +14,7 @@ NEEDS = {"browser": "browser", "ray_cluster": "cluster", "postgres": "postgresql
 """Marks of tests by the fixture that starts what they need; ``make check`` leaves them out."""
 SLOW = (
     "tests/recordings/", "tests/service/test_", "tests/service/dashboard/test_browser",
-    "tests/engines/test_ray", "tests/engines/test_actors", "tests/experiments/sweep/test_kills",
+    "tests/engines/test_ray", "tests/experiments/sweep/test_kills",
     "tests/client/test_distribution", "tests/cli/test_demo", "tests/test_documentation",
     "tests/test_kernels", "tests/policies/shoal/test_learning_quality",
 )  # fmt: skip

@@ -19,7 +19,7 @@ SOURCE = ROOT / "src" / "shoal"
 # The extras that a part of the source may need, by the start of its path; all may use the rest.
 EXTRAS = {
     "cli": ["service"],
-    "cli/browser.py": ["dev"],  # the picture of a demo, where there is a browser
+    "cli/demo.py": ["dev"],  # the picture of a demo, where there is a browser
     "client": ["service"],
     "engines": ["cluster"],
     "experiments/audience.py": ["service"],
