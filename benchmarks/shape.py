@@ -141,9 +141,9 @@ shoal.simulate("shoal", means, min_group_size=3, horizon=60)
 REPORT = """
 import time
 from tempfile import TemporaryDirectory
-from tests.service.conftest import Stores
-from tests.service.helpers import even, report, start, users
-from tests.service.live import serve
+from tests.support.stores import Stores
+from tests.support.service import even, report, start, users
+from tests.support.live import serve
 from shoal.service.aggregator.report_queue import ReportBatch
 finish = ReportBatch.finish
 def finish_durable(batch, late):

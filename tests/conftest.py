@@ -42,7 +42,7 @@ def rng() -> np.random.Generator:
 @pytest.fixture(scope="session")
 def ray_cluster() -> Iterator[str]:
     """The address of a Ray cluster of two nodes with one core each."""
-    from tests.engines.cluster import two_nodes
+    from tests.support.cluster import two_nodes
 
     with two_nodes() as address:
         yield address

@@ -17,9 +17,9 @@ import click
 import pytest
 from click.testing import CliRunner
 from tests.service.api.test_roles import PUBLIC, WHO_MAY
-from tests.service.conftest import Stores
-from tests.service.helpers import KEY, users
-from tests.service.live import learning, serve
+from tests.support.live import learning, serve
+from tests.support.service import KEY, users
+from tests.support.stores import Stores
 
 import shoal
 from shoal.cli.main import Commands, main

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from tests.service.conftest import Stores
-from tests.service.helpers import users
-from tests.service.live import learning, serve
+from tests.support.live import learning, serve
+from tests.support.service import users
+from tests.support.stores import Stores
 
 from shoal.client import AsyncClient, Client, ServiceError
 from shoal.client.calls import encode

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.service.conftest import Stores
-from tests.service.helpers import users
-from tests.service.live import learning, serve
+from tests.support.live import learning, serve
+from tests.support.service import users
+from tests.support.stores import Stores
 
 ROOT = Path(__file__).parents[2]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tests.service.conftest import Stores, as_user, postgres
-from tests.service.helpers import KEY, TestClock
-from tests.service.live import Live, serve
+from tests.service.conftest import postgres
+from tests.support.live import Live, serve
+from tests.support.service import KEY, TestClock
+from tests.support.stores import Stores, as_user
 
 from shoal.cli.main import COMMANDS, main
 from shoal.client import Client

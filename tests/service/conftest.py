@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,28 +12,14 @@ import httpx
 import psycopg
 import pytest
 from psycopg import sql
-from tests.service.helpers import KEY, TestClock
+from tests.support.service import KEY, TestClock
+from tests.support.stores import Stores, as_user
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.store import Database
-from shoal.service.store.migrate import StoreRole, upgrade
 
 httpx._config.DEFAULT_TIMEOUT_CONFIG.read = 60.0  # five seconds are short on a busy machine
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-
-
-@dataclass(frozen=True)
-class Stores:
-    """Addresses of two empty stores."""
-
-    aggregator: str
-    learner: str
-
-    def open(self, role: StoreRole) -> Database:
-        database = Database(getattr(self, role))
-        upgrade(database, role)
-        return database
 
 
 @pytest.fixture(scope="session")
@@ -57,14 +42,6 @@ def _deployment() -> list[bytes]:
     for name in ("aggregator", "learner"):
         script = script.replace(f":'{name}_password'", f"'{name}-secret'")
     return [part.encode() for part in script.split(";") if part.strip()]
-
-
-def as_user(uri: str, role: str, *, database: str | None = None) -> str:
-    """The address of a role's own database, or of another one, as that role's user."""
-    found = re.fullmatch(r"postgresql://postgres:@/postgres\?host=(.*)", uri)
-    assert found, uri
-    name = f"shoal_{role}"
-    return f"postgresql://{name}:{role}-secret@/{database or name}?host={found[1]}"
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.service.conftest import Stores
-from tests.service.helpers import users
-from tests.service.live import Live, serve
+from tests.support.live import Live, serve
+from tests.support.service import users
+from tests.support.stores import Stores
 
 STEPS = 100_000_000
 CANARY = 73_719_377

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.service.chaos import Tree, campaign, killing, play
-from tests.service.conftest import Stores
-from tests.service.live import serve
+from tests.support.chaos import Tree, campaign, killing, play
+from tests.support.live import serve
+from tests.support.stores import Stores
 
 from shoal.client import Client
 from shoal.service.learner.run import Records

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.service.chaos import Tree
-from tests.service.conftest import Stores
+from tests.support.chaos import Tree
+from tests.support.stores import Stores
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "news.py"
 

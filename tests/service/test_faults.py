@@ -12,9 +12,9 @@ from hashlib import sha256
 import httpx
 import pytest
 from sqlalchemy.exc import OperationalError
-from tests.service.conftest import Stores
-from tests.service.helpers import users
-from tests.service.live import Live, learning, serve
+from tests.support.live import Live, learning, serve
+from tests.support.service import users
+from tests.support.stores import Stores
 
 from shoal.service.learner.run import CampaignRun, Records
 

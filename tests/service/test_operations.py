@@ -13,9 +13,10 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 from sqlalchemy import select
-from tests.service.conftest import DEPLOY, Stores
-from tests.service.helpers import KEY, close, even, read, report, start, users
-from tests.service.live import learning, serve
+from tests.service.conftest import DEPLOY
+from tests.support.live import learning, serve
+from tests.support.service import KEY, close, even, read, report, start, users
+from tests.support.stores import Stores
 
 from shoal.cli.main import main
 from shoal.client import Client

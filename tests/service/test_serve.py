@@ -15,9 +15,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.service.chaos import Tree, free_port
-from tests.service.conftest import Stores
-from tests.service.helpers import users
+from tests.support.chaos import Tree, free_port
+from tests.support.service import users
+from tests.support.stores import Stores
 
 from shoal.client import Client
 from shoal.service.process import _bind

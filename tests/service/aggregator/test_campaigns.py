@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from sqlalchemy import text
-from tests.service.conftest import Stores
-from tests.service.helpers import KEY, TestClock, frozen, report, users
+from tests.support.service import KEY, TestClock, frozen, report, users
+from tests.support.stores import Stores
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.campaign import Campaign

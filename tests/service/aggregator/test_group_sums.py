@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, select, text
-from tests.service.conftest import Stores
-from tests.service.helpers import KEY, even, frozen, start
+from tests.support.service import KEY, even, frozen, start
+from tests.support.stores import Stores
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.group_sums import add_reports, blind, read_sums, reveal

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
-from tests.service.conftest import Stores
-from tests.service.helpers import close, even, report, start, users
+from tests.support.service import close, even, report, start, users
+from tests.support.stores import Stores
 
 from shoal.errors import ShoalError
 from shoal.service.aggregator import Aggregator

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import Connection
-from tests.service.conftest import Stores
-from tests.service.helpers import even, report, start, users
+from tests.support.service import even, report, start, users
+from tests.support.stores import Stores
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.cache import Cache

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from sqlalchemy import Connection, select, text
 from sqlalchemy.exc import OperationalError
-from tests.service.conftest import Stores
-from tests.service.helpers import close, even, frozen, report, start, users
+from tests.support.service import close, even, frozen, report, start, users
+from tests.support.stores import Stores
 
 from shoal.service.aggregator import Aggregator, epochs
 from shoal.service.aggregator.keys import check_secrets

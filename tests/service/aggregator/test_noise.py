@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from tests.service.conftest import Stores
-from tests.service.helpers import users
-from tests.service.live import serve
+from tests.support.live import serve
+from tests.support.service import users
+from tests.support.stores import Stores
 
 from shoal.client import ServiceError
 from shoal.service.aggregator.releases import add_noise

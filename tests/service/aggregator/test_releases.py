@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
-from tests.service.helpers import even, frozen, report, start, users
+from tests.support.service import even, frozen, report, start, users
 
 from shoal.service.aggregator import Aggregator, releases
 from shoal.service.aggregator.group_sums import Sums

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from sqlalchemy import select
-from tests.service.helpers import close, even, frozen, report, users
+from tests.support.service import close, even, frozen, report, users
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.rounds import FrozenPlan

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.service.conftest import Stores
-from tests.service.helpers import KEY, TestClock, even, report, users
+from tests.support.service import KEY, TestClock, even, report, users
+from tests.support.stores import Stores
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.schedule import tick

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.service.helpers import close, even, frozen, report, start, users
+from tests.support.service import close, even, frozen, report, start, users
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.campaign import Campaign, Noise

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from tests.service.conftest import Stores
-from tests.service.helpers import users
-from tests.service.live import Live, serve
+from tests.support.live import Live, serve
+from tests.support.service import users
+from tests.support.stores import Stores
 
 from shoal.service.campaign import USER, WORD
 from shoal.service.problems import KINDS

@@ -8,9 +8,9 @@ import httpx
 import numpy as np
 import polars as pl
 import pytest
-from tests.service.conftest import Stores
-from tests.service.helpers import users
-from tests.service.live import learning, serve
+from tests.support.live import learning, serve
+from tests.support.service import users
+from tests.support.stores import Stores
 
 from shoal.client import ServiceError
 

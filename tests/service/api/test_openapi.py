@@ -17,9 +17,9 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import positive_data_acceptance
-from tests.service.conftest import Stores
-from tests.service.helpers import users
-from tests.service.live import Live, serve
+from tests.support.live import Live, serve
+from tests.support.service import users
+from tests.support.stores import Stores
 
 OPERATIONS = 28
 

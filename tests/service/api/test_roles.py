@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from tests.service.conftest import Stores
-from tests.service.live import Live, serve
+from tests.support.live import Live, serve
+from tests.support.stores import Stores
 
 from shoal.errors import InvalidInputError
 from shoal.service.application import create_app

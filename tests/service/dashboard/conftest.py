@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
-from tests.service.conftest import Stores
-from tests.service.dashboard.visits import CAMPAIGN, SECONDS, Visitor, create, play
-from tests.service.live import Live, learning, serve
+from tests.support.live import Live, learning, serve
+from tests.support.stores import Stores
+from tests.support.visits import CAMPAIGN, SECONDS, Visitor, create, play
 
 ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking",

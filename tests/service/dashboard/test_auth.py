@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from fastapi.routing import APIRoute
-from tests.service.conftest import Stores
-from tests.service.dashboard.visits import CAMPAIGN, Visitor, create
-from tests.service.live import Live, serve
+from tests.support.live import Live, serve
+from tests.support.stores import Stores
+from tests.support.visits import CAMPAIGN, Visitor, create
 
 from shoal.service import application
 

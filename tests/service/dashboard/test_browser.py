@@ -9,8 +9,10 @@ from pathlib import Path
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Route, expect
-from tests.service.conftest import Stores
-from tests.service.dashboard.visits import (
+from tests.support.live import Live, learning, serve
+from tests.support.service import users
+from tests.support.stores import Stores
+from tests.support.visits import (
     ARMS,
     CAMPAIGN,
     N_USERS,
@@ -20,8 +22,6 @@ from tests.service.dashboard.visits import (
     play,
     wait,
 )
-from tests.service.helpers import users
-from tests.service.live import Live, learning, serve
 
 from shoal.service.audit import RULES
 

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.service.conftest import Stores
-from tests.service.dashboard.visits import CAMPAIGN, create, play, wait
-from tests.service.helpers import close, even, start
-from tests.service.live import learning, serve
+from tests.support.live import learning, serve
+from tests.support.service import close, even, start
+from tests.support.stores import Stores
+from tests.support.visits import CAMPAIGN, create, play, wait
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.dashboard import checks

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from tests.service.conftest import Stores
-from tests.service.dashboard.visits import CAMPAIGN, Visitor
-from tests.service.helpers import TestClock
-from tests.service.live import Live, serve
+from tests.support.live import Live, serve
+from tests.support.service import TestClock
+from tests.support.stores import Stores
+from tests.support.visits import CAMPAIGN, Visitor
 
 from shoal.service.dashboard import login
 from shoal.service.dashboard.sessions import LIFETIME, MAX_FAILURES, MINUTE

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.service.dashboard.visits import FORM, Visitor
-from tests.service.live import Live
+from tests.support.live import Live
+from tests.support.visits import FORM, Visitor
 
 
 def test_a_campaign_is_made_from_the_form(live: Live, operator: Visitor) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from tests.service.dashboard.visits import FORM, Visitor, create, play
-from tests.service.live import Live, learning
+from tests.support.live import Live, learning
+from tests.support.visits import FORM, Visitor, create, play
 
 
 def test_a_round_of_too_few_users_is_asked_for_twice(live: Live, operator: Visitor) -> None:

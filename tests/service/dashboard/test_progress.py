@@ -11,10 +11,10 @@ import msgspec
 import numpy as np
 import pytest
 from sqlalchemy import delete, insert, select, update
-from tests.service.conftest import Stores
-from tests.service.dashboard.visits import ARMS, CAMPAIGN, Visitor, create, play
-from tests.service.helpers import close, even, report, start, users
-from tests.service.live import Live, learning, serve
+from tests.support.live import Live, learning, serve
+from tests.support.service import close, even, report, start, users
+from tests.support.stores import Stores
+from tests.support.visits import ARMS, CAMPAIGN, Visitor, create, play
 
 from shoal.service.aggregator import Aggregator, rounds
 from shoal.service.aggregator.releases import Document

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import re
 
-from tests.service.dashboard.visits import Visitor
-from tests.service.live import Live
+from tests.support.live import Live
+from tests.support.visits import Visitor
 
 
 def test_tokens_are_shown_once_replaced_after_a_question_and_revoked(

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from tests.service.dashboard.visits import FORM, Visitor
-from tests.service.live import Live
+from tests.support.live import Live
+from tests.support.visits import FORM, Visitor
 
 from shoal.service.audit import RULES
 

@@ -6,9 +6,9 @@ from base64 import b64decode
 
 import httpx
 import pytest
-from tests.service.conftest import Stores
-from tests.service.helpers import users
-from tests.service.live import Live, serve
+from tests.support.live import Live, serve
+from tests.support.service import users
+from tests.support.stores import Stores
 
 ROUND = "/v1/learner/campaigns/news/rounds"
 DEFINITION = {"arms": ["a", "b"], "min_group_size": 3, "seats": 12, "policy": "shoal"}

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.service.conftest import Stores
-from tests.service.helpers import users
-from tests.service.live import Live, serve
+from tests.support.live import Live, serve
+from tests.support.service import users
+from tests.support.stores import Stores
 
 from shoal import wire
 from shoal.client import ServiceError

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import psycopg
-from tests.service.conftest import as_user
+from tests.support.stores import as_user
 
 HOLDER = """
 import sys

@@ -9,7 +9,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import insert, select, text
 from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
-from tests.service.conftest import Stores, as_user
+from tests.support.stores import Stores, as_user
 
 from shoal.errors import InvalidInputError
 from shoal.service.store import Database, aggregator, learner

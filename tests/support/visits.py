@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 
 import httpx
-from tests.service.helpers import users
-from tests.service.live import Live
+from tests.support.live import Live
+from tests.support.service import users
 
 CAMPAIGN = "front-page"
 ARMS = ["world", "sport", "science"]

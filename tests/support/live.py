@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import uvicorn
-from tests.service.conftest import Stores
-from tests.service.helpers import KEY
+from tests.support.service import KEY
+from tests.support.stores import Stores
 
 from shoal.client import Client
 from shoal.service.aggregator import Aggregator

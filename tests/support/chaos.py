@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
-from tests.service.conftest import Stores
-from tests.service.helpers import users
+from tests.support.service import users
+from tests.support.stores import Stores
 
 from shoal.client import Client
 
