@@ -3,8 +3,6 @@
 Arms and groups are 32-bit integers, totals and means 64-bit floats; shapes stand beside each use.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -6,8 +6,6 @@ grows. ``n_users``, ``n_arms``, ``min_group_size``, ``horizon`` and ``cluster_si
 N, K, C, T and U. Shards learn alone, so a problem's bound is the sum of its shards'.
 """
 
-from __future__ import annotations
-
 from math import isfinite, sqrt
 
 from shoal.errors import InvalidInputError

@@ -4,8 +4,6 @@ Every message names the thing, the rule and the value:
 ``min_group_size must be between 1 and n_users=10; got 0.``
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from difflib import get_close_matches
 

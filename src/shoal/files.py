@@ -1,7 +1,5 @@
 """Atomic and durable writes: a file is there whole or not at all, even if the machine stops."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -8,8 +8,6 @@ Groups that are short of reporters are merged (``model.merging``), so that a gro
 enough alone: smaller groups are finer pieces to merge, larger ones need no merging.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

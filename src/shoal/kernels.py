@@ -8,8 +8,6 @@ installation and an upgrade in place work too. Where nothing can be written, ker
 in each process.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

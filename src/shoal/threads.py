@@ -4,8 +4,6 @@ Most matrices here are too small for several. Where several processes run on the
 simulations do, threads wait for each other and take many times as long as one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache, wraps
 from typing import ParamSpec, TypeVar

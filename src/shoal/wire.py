@@ -6,8 +6,6 @@ beyond its types (limits, patterns) is stated where it is read, in ``service/api
 the messages that FastAPI documents; structs those that msgspec reads and writes by itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal

@@ -1,7 +1,5 @@
 """Output for people: progress on standard error, tables on standard output."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol

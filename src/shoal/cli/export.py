@@ -1,7 +1,5 @@
 """``shoal export``: what was released, as Parquet."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 A command's module is loaded when it is needed, so that ``shoal --help`` is quick.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any

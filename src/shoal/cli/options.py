@@ -4,8 +4,6 @@ An option has the name of the library's keyword that it sets, so that a command 
 on as they are.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import wraps

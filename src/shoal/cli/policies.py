@@ -1,7 +1,5 @@
 """``shoal policies``: the table of policies."""
 
-from __future__ import annotations
-
 import json
 
 import click

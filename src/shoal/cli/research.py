@@ -1,7 +1,5 @@
 """``shoal research``: the commands for researchers."""
 
-from __future__ import annotations
-
 import click
 
 from shoal.cli.main import Commands

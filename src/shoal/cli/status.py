@@ -1,7 +1,5 @@
 """``shoal status``: how far a sweep is."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """``shoal tune``: choose hyperparameters on separate validation instances."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

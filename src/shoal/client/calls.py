@@ -1,7 +1,5 @@
 """Each call as data: what to send, how to read the answer, and when to try again."""
 
-from __future__ import annotations
-
 import random
 import sys
 import time

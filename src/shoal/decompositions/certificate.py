@@ -3,8 +3,6 @@
 It shares no code with the methods that it checks, and counts in whole numbers only.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

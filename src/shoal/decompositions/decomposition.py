@@ -4,8 +4,6 @@ An assignment is the paper's M_r; one that is repeated n times stands for n equa
 R, the number of assignments, is ``total``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

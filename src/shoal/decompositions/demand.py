@@ -8,8 +8,6 @@ Users with the same active arms are one type. What is asked about the graph alon
 types, whose number is free of the number of users.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -13,8 +13,6 @@ and reverses a few. An odd number of slots first gives up one, with floor or cei
 where they can, then along shortest paths of exchanges, found on the arms alone.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from shoal.arrays import BoolArray, LongArray, WholeArray

@@ -13,8 +13,6 @@ Where some mean loads are smaller, the arms are served in blocks (Lemma 6), and 
 only for the largest share of the assignments that a user wants from it.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

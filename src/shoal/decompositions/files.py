@@ -6,8 +6,6 @@ active pair, with the columns ``user`` and ``arm``, both numbered from 0. Assign
 as Parquet: a row for each, with its repeat count and the list of all users' arms.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Greedy decomposition (Section 3.4.1): one assignment an arm, with everyone who wants it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from shoal.arrays import BoolArray

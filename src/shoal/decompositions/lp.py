@@ -14,8 +14,6 @@ Corollary 1 opens all arms in every assignment; Corollary 2, by Lemma 6, one blo
 time, each as wide as the clusters can fill.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

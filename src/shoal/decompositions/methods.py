@@ -5,8 +5,6 @@ All methods have the parameters of ``decompose``, and all refuse an arm that few
 cluster size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple, Protocol

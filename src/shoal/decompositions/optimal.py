@@ -6,8 +6,6 @@ tours (``equitable``), so that every slot is informative on the whole set. What 
 took from users is made up for at the end, arm by arm, with everyone who wants the arm.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from shoal.arrays import BoolArray, FloatArray, LongArray

@@ -3,8 +3,6 @@
 Each user goes to a uniformly random active arm, again and again, until all demand is met.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

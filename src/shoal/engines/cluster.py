@@ -6,8 +6,6 @@ here: joining takes the cluster's own, from ``RAY_AUTH_TOKEN``, the file that
 gets a new random one.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

@@ -4,8 +4,6 @@ Nothing is shared between workers, no queue and no lock, so that one that is kil
 leaves the others as they are.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -3,8 +3,6 @@
 What leaves an environment is released totals.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -9,8 +9,6 @@ withheld. A plan that is repeated has one total per group for all its rounds, so
 merged in one of them: there, a short group is withheld in that round.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import ClassVar, Final

@@ -5,8 +5,6 @@ paid once for all of them. A cell depends on the seed and on itself alone, so th
 the same whatever the number of workers.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence

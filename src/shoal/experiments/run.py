@@ -1,7 +1,5 @@
 """One policy against one environment, round by round."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from time import perf_counter

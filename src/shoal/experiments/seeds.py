@@ -4,8 +4,6 @@ A stream depends on the seed and its names only: not on the engine, the number o
 other streams. So every policy meets the same instances, and a run can be repeated alone.
 """
 
-from __future__ import annotations
-
 import zlib
 
 import numpy as np

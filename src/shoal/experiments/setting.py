@@ -5,8 +5,6 @@ take the fields by name, or a whole ``Setting``. Drift is no field: it is an opt
 that follow it, and no environment changes its means.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ shares; its record depends on the seed and its number alone. On a Ray cluster ea
 an actor that keeps its state, and continues after a kill as if nothing had happened.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Unpack

@@ -1,7 +1,5 @@
 """Student's 95 % intervals, the only place that computes them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

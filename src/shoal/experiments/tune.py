@@ -4,8 +4,6 @@ Validation instances come from streams that no comparison uses, so that nothing 
 is later reported.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Unpack

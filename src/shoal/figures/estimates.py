@@ -1,7 +1,5 @@
 """What a learner believes against what is true: a point for each user and arm."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import altair as alt

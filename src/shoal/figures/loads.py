@@ -1,7 +1,5 @@
 """How many users are on each arm in each assignment of a decomposition."""
 
-from __future__ import annotations
-
 import altair as alt
 import numpy as np
 import polars as pl

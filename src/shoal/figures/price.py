@@ -1,7 +1,5 @@
 """The price of anonymity: what each group size earns, and when it starts to pay."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

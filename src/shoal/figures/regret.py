@@ -4,8 +4,6 @@ Lines are labelled where they end and differ in dash as well as in colour, so th
 reads without a legend, and in grey.
 """
 
-from __future__ import annotations
-
 import altair as alt
 import polars as pl
 

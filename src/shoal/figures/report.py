@@ -1,7 +1,5 @@
 """One HTML page with everything in it: figures, tables, configuration. No network."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 Straight lines are powers; policies differ in dash and shape of point as well as in colour.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What all figures share: colours, dashes, labels at the ends of lines, fonts, files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

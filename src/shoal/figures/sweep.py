@@ -1,7 +1,5 @@
 """A sweep's results: regret against what was varied, a line for each policy."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """Means from a file: CSV with or without a header, Parquet or NumPy's .npy."""
 
-from __future__ import annotations
-
 import csv
 from array import array
 from pathlib import Path

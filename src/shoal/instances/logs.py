@@ -5,8 +5,6 @@ The mean of a user on an arm is the pair's average reward, shrunk towards the ar
 rows gets the arm's average.
 """
 
-from __future__ import annotations
-
 import csv
 from contextlib import suppress
 from dataclasses import dataclass

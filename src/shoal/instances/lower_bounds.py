@@ -3,8 +3,6 @@
 ``n_users``, ``n_arms``, ``min_group_size``, ``horizon`` and ``gap`` are N, K, C, T and epsilon.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -4,8 +4,6 @@
 apart, each with its ``rng`` and a fresh copy of the same ``common``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

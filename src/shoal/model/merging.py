@@ -6,8 +6,6 @@ reporter is in at most one total, and nothing is withheld that can be merged. Wh
 choice, many small totals teach a learner more than few large ones.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

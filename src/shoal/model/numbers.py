@@ -1,7 +1,5 @@
 """Checks of numbers at the edge; each refuses by name, rule and value."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from operator import index

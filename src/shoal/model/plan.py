@@ -3,8 +3,6 @@
 A ``Plan`` that breaks anonymity can't exist. The check is one compiled pass over the users.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

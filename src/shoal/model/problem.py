@@ -6,8 +6,6 @@ A shard is a unit of scale, and it is also how replications run: 20 runs of 50 u
 problem of 1,000 users in 20 shards.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 
 from shoal.errors import InvalidInputError

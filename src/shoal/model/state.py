@@ -4,8 +4,6 @@ A ``Stateful`` object names the attributes that change while it runs. Its state 
 values only (numbers, strings, arrays, lists, dicts), so that any store can keep it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, ClassVar

@@ -3,8 +3,6 @@
 The latter are not anonymous: they play a problem with ``min_group_size = 1``, in groups of one.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

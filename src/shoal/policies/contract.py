@@ -12,8 +12,6 @@ where the policy breaks the contract. ``anonymous=False`` is for policies that o
 play problems with ``min_group_size = 1``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import replace

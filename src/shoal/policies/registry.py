@@ -1,7 +1,5 @@
 """The policies by name: what each needs, what it can do and what it guarantees."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The one rule for a policy's options: those that ``shoal tune`` chose, and the caller's own."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from functools import cache

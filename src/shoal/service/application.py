@@ -1,7 +1,5 @@
 """The application: the HTTP interface and the dashboard behind one guard, and their schedules."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import threading

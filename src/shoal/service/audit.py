@@ -4,8 +4,6 @@
 and who was counted, never a reward: there is none to read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

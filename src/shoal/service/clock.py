@@ -1,7 +1,5 @@
 """The one clock of the service, so that tests can turn it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -3,8 +3,6 @@
 It reads the stores as their operator, and changes nothing: what is missing stays missing.
 """
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Iterator
 from contextlib import closing

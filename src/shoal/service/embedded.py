@@ -1,7 +1,5 @@
 """A temporary service: ``shoal serve`` in a folder that is removed when it ends."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

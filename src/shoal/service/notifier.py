@@ -1,7 +1,5 @@
 """Wakes coroutines when another thread has changed something that they wait for."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 

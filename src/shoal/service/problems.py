@@ -4,8 +4,6 @@ A problem never carries a value from a report: it might be a reward. The one tha
 may quote the definition that its operator sent.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import msgspec

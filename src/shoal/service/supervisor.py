@@ -7,8 +7,6 @@ environment alone. Both get the learner's token, which changes with every start;
 are printed once, when the store is new.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import signal

@@ -7,8 +7,6 @@ with C+1 = 2 are such a graph. Open sets are added by column generation; the las
 the bound.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from time import monotonic
 

@@ -5,8 +5,6 @@ bound on beta, and a mixture that keeps the rules exactly proves a lower one; bo
 fractions. Where the two are equal, beta is known exactly.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 

@@ -6,8 +6,6 @@ sample of users is played. A learner that shares a prior among users learns it b
 them, which is why the sample is as large as it is (docs/benchmarks/price.md has the bias).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The configuration of a sweep: lists of values, and every combination of them as a cell."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Mapping

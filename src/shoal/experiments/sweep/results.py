@@ -1,7 +1,5 @@
 """What a sweep's folder says: its progress, and its records as one frame."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Running a sweep: only the missing cells, each written as soon as it is finished."""
 
-from __future__ import annotations
-
 import os
 import platform
 import signal

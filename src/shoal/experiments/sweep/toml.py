@@ -1,7 +1,5 @@
 """TOML with the lines of every key, so that a refusal can say where to look."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator

@@ -11,8 +11,6 @@ Where the active arms do not form a U-batched graph for U = C+1 the paper aborts
 users play random active arms.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -5,8 +5,6 @@ into groups and estimates means from their totals: the paper's leaves one user o
 a time, the pooled one regroups at random and solves for all users at once.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import ClassVar
 

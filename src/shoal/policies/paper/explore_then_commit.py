@@ -6,8 +6,6 @@ sub-algorithm gives one sample per user every 2C+2 rounds (line 7). Then each us
 arm (line 12).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

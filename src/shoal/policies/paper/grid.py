@@ -5,8 +5,6 @@ with a = T^(1/(2 - 2^(1-B))), and the geometric grid is u_b = T^(b/B). Both end 
 observed, so that many instances can run side by side in step.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -13,8 +13,6 @@ Where only some users report, a group's total is scaled to all its members (memb
 which stays unbiased as long as all are equally likely to report; a sample needs both totals.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, NamedTuple
 
 import numpy as np

@@ -5,8 +5,6 @@ A, each of shape (n_users, n_arms). ``gamma`` is the paper's parameter, O(log(NK
 analysis. An arm without samples can't be compared: it stays, and is nobody's best.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from shoal.arrays import BoolArray, FloatArray, LongArray

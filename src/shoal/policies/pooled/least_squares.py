@@ -5,8 +5,6 @@ arm. For a crowd of 2C users or more, a round is worth about one sample, where t
 2C+2 rounds: docs/theory.md, "Pooled samples".
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from shoal.arrays import FloatArray, IntArray

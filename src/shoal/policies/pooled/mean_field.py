@@ -6,8 +6,6 @@ v²/q. Correlations are dropped, so that a round costs a few operations per user
 user takes eight bytes per arm. All kernels are single passes over memory.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

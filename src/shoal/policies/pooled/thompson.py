@@ -5,8 +5,6 @@ group plays its favourite), and crowds are regrouped at random in every round, s
 members can be told apart. Small shards keep the joint posterior, larger ones the mean-field.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

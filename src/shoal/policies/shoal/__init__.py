@@ -5,8 +5,6 @@ affordable: ``JointPolicy``. In a large one rounds are few against users, and wh
 common must be learnt: ``PopulationPolicy``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from shoal.model import Problem

@@ -7,8 +7,6 @@ round. What was chosen by regret is shown as it is in docs/benchmarks: on instan
 the formulas in docs/theory.md.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

@@ -7,8 +7,6 @@ loaded meanwhile is not kept. So a look-up waits for no writer, and one that beg
 never gets an older value.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator

@@ -6,8 +6,6 @@ So what may be played in a round follows from the store alone, and what was lear
 always about one arm.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -7,8 +7,6 @@ rounds that it is ahead of are abandoned. A release is shown to people only once
 on record.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -11,8 +11,6 @@ as one list, and SQLite's rows come back as one list too: its driver would other
 back and forth for every row.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Sequence
 from hashlib import blake2b

@@ -10,8 +10,6 @@ random bytes in a file made at its first report and removed when the round ends.
 the round's plan, so that the rounds of another store are safe.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

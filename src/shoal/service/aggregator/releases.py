@@ -12,8 +12,6 @@ of scale reward_steps / epsilon on every total makes a round's totals epsilon-di
 in what one user reported. It is drawn once, in the transaction of the release.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Callable, Sequence

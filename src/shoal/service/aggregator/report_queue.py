@@ -6,8 +6,6 @@ numbers are ever summed: order, retries and rounding can't show in a sum, and a 
 low-order bits of a reward does not survive the grid (threats 13 and 14).
 """
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ and is checked by the ``Plan`` type: each group has one arm and at least C users
 one group at most (threats 4 and 5).
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -6,8 +6,6 @@ when that is noticed. A fault in one campaign does not keep the others from thei
 tried again with every tick, and the service is not ready meanwhile.
 """
 
-from __future__ import annotations
-
 import logging
 
 from shoal.service.aggregator.releases import Document

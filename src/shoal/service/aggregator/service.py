@@ -4,8 +4,6 @@ What is kept in memory can't change (campaigns, frozen plans) or is changed by t
 (users); everything that decides is read inside the transaction.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from shoal.service.aggregator.campaigns import Directory

@@ -1,7 +1,5 @@
 """Tokens: bound to a role, stored as hashes, compared in constant time (threat 20)."""
 
-from __future__ import annotations
-
 import hmac
 import secrets
 import threading

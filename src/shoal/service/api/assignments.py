@@ -1,7 +1,5 @@
 """Assignments: one user's arm by look-up, a page, or all of them as NDJSON or Arrow."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator
 from typing import Annotated

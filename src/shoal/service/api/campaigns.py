@@ -1,7 +1,5 @@
 """Campaigns and users: the operator's routes."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Path, Response

@@ -3,8 +3,6 @@
 Those below ``/v1/learner`` take a round in four calls; each of the others does a part of one.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Annotated, Any
 

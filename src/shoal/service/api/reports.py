@@ -4,8 +4,6 @@ FastAPI takes longer to check a request than its reports take to be counted. So 
 order, for a round that is in memory, skips it; FastAPI says what is wrong with any other.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable, Coroutine

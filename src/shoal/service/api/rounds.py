@@ -1,7 +1,5 @@
 """Rounds: open the next one, watch it, close it, read what was released."""
 
-from __future__ import annotations
-
 import time
 from typing import Annotated
 

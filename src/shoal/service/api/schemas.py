@@ -1,7 +1,5 @@
 """How the service reads messages of ``shoal.wire``, and how OpenAPI documents them."""
 
-from __future__ import annotations
-
 from inspect import getdoc
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """Health, readiness, metrics and tokens."""
 
-from __future__ import annotations
-
 from typing import Annotated, cast
 
 from fastapi import APIRouter, Body, Request, Response

@@ -5,8 +5,6 @@ seconds and starts a JavaScript engine, so that is done once per version, in a s
 result is kept in the user's cache folder.
 """
 
-from __future__ import annotations
-
 import gzip
 import logging
 import os

@@ -5,8 +5,6 @@ A form must come from a page of this site: the browser says from where (``Sec-Fe
 value that only the pages of its session know.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Annotated
 from urllib.parse import urlsplit

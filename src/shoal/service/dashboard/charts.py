@@ -3,8 +3,6 @@
 Colours are in ``THEMES`` alone: a chart says what differs, the theme says how it looks.
 """
 
-from __future__ import annotations
-
 from copy import deepcopy
 from functools import lru_cache
 from typing import Any

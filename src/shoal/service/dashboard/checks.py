@@ -1,7 +1,5 @@
 """The checks of the anonymity page: run on a schedule or by hand, stored with their time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from sqlalchemy import delete, func, insert, select

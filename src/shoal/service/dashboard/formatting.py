@@ -1,7 +1,5 @@
 """Numbers, times, states and a campaign page's captions, as people read them."""
 
-from __future__ import annotations
-
 import math
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """Logging in with the token of an analyst or an operator, and out again."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from typing import Annotated

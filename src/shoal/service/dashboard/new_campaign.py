@@ -3,8 +3,6 @@
 It is read as the HTTP interface reads a campaign, with an error for each field.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Mapping

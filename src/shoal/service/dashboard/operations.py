@@ -4,8 +4,6 @@ What can't be undone needs a confirmation: the first answer to such a form is a 
 will happen, and its form carries ``sure``.
 """
 
-from __future__ import annotations
-
 import re
 
 from fastapi import APIRouter, Response

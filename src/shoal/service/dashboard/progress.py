@@ -4,8 +4,6 @@ The same view is the page's first content and, from the point where it last chan
 the route, which may also be read for other charts.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """How a page is rendered and sent: templates, headers, errors as pages."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import logging

@@ -5,8 +5,6 @@ page costs the same after ten rounds and after ten thousand. Nothing of a round 
 learner has it on record (threat 17), and nothing of an open one at all (threat 21).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ A session has no rights of its own: every request looks up its token, so a token
 or replaced ends its sessions at once.
 """
 
-from __future__ import annotations
-
 import hmac
 import secrets
 from collections import Counter

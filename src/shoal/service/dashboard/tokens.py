@@ -1,7 +1,5 @@
 """The operator's page of tokens: create them, shown once, and revoke them."""
 
-from __future__ import annotations
-
 import re
 
 from fastapi import APIRouter, Response

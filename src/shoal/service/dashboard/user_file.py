@@ -1,7 +1,5 @@
 """Users from a CSV file: all of them, or none and the line that is wrong."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

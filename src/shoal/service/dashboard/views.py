@@ -1,7 +1,5 @@
 """The pages that analysts and operators read: campaigns, curves, anonymity."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fastapi import APIRouter, Response

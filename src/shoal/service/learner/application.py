@@ -1,7 +1,5 @@
 """The learner's HTTP interface: health, readiness and metrics. It takes no commands."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """The learner's calls to the aggregator: read tasks and releases, publish plans."""
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 

@@ -3,8 +3,6 @@
 The same state gives the same bytes, and reading them can run no code.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

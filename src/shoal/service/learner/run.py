@@ -7,8 +7,6 @@ and the totals are gathered until the last. Runs are kept in the learner's store
 resumes at the exact round and state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -8,8 +8,6 @@ A round takes four calls: the tasks with the release, the release itself, the ta
 to plan, and the plan.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ far, blinded with a key that is not in the database, because the total of one re
 individual reward. Both are emptied when the round is released.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from sqlalchemy import (

@@ -6,8 +6,6 @@ transaction. A restored aggregator can't reopen rounds that it has forgotten: th
 them (threat 17).
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 import zlib

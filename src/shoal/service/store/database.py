@@ -11,8 +11,6 @@ by a lock on a file beside it, PostgreSQL's by an advisory lock on a connection 
 with the process, however it ends; and the process goes with them.
 """
 
-from __future__ import annotations
-
 import fcntl
 import logging
 import os

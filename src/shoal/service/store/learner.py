@@ -3,8 +3,6 @@
 The state is large and changes seldom, so it has a table of its own.
 """
 
-from __future__ import annotations
-
 from sqlalchemy import Column, ForeignKey, Integer, LargeBinary, MetaData, Table, Text
 
 metadata = MetaData()

@@ -1,7 +1,5 @@
 """Upgrade a store to the newest schema; each role has its versions."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

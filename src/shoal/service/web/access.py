@@ -1,7 +1,5 @@
 """Who may call a route: the token's role decides, and each route names its roles."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 

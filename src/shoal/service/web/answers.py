@@ -1,7 +1,5 @@
 """Problems as RFC 9457 documents, whatever raised them; no value of a report comes back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

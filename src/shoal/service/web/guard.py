@@ -5,8 +5,6 @@ the error and where it was raised. No path, query, body or message is logged, no
 caller's own making (threat 18), and no line for reports that came in (threat 21).
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

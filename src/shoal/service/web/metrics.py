@@ -5,8 +5,6 @@ counted of reports is held back until their campaign releases a round, and what 
 release until the learner has it on record (threat 17).
 """
 
-from __future__ import annotations
-
 import collections
 import threading
 from collections.abc import Callable, Iterable

@@ -7,8 +7,6 @@ Crowds are cut into random groups, and a group whose total is not worth what its
 dissolved. Each released total then updates the posterior of its arm (``posterior``).
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar, NamedTuple
 

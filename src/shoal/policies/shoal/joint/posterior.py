@@ -9,8 +9,6 @@ more. Where it exceeds log(prior variance / drift), the odds against a change in
 variances of the shard return to the prior's.
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar, NamedTuple
 

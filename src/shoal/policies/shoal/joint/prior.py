@@ -13,8 +13,6 @@ the vector of ones, the likelihood of a user variance t, with a shared prior var
 The posterior under another t follows from the same sums.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

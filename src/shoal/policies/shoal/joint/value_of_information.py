@@ -9,8 +9,6 @@ then recruited from all who may play it: the candidate of the highest merit, if 
 total is worth what its members lose.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -16,8 +16,6 @@ the reporters G, with m_i and v_i the mean and variance predicted of member i, u
    Beta(1, .) around r can vary, nor than q / 2.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, NamedTuple
 
 import numpy as np

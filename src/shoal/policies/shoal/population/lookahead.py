@@ -3,8 +3,6 @@
 The formulas are in docs/theory.md, "Block lookahead" and "Heavy tails".
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ the posterior means if the ``hidden`` variance were one factor's, less that if i
 each arm and user; c is what a panellist loses per round.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from shoal.arrays import FloatArray

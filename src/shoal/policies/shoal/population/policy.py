@@ -8,8 +8,6 @@ it, at least as many as make a group, in the first round or whenever the arm is 
 O(n_users), whatever happened before; a user takes about a hundred bytes at ten arms.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -5,8 +5,6 @@ with factor scores f ~ N(0, I) and e ~ N(0, diag(s)). No matrix over arms is for
 rank's.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -14,8 +14,6 @@ users' means over arms, has a likelihood. Three steps estimate it:
 The ``hidden`` variance is that of Beta(1, .), less what the step's precision excludes.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from shoal.arrays import FloatArray, LongArray
