@@ -42,7 +42,7 @@ check: $(READY)  ## Run the checks, and the tests that need no browser, cluster 
 	$(BIN)/pytest -n 3 --dist worksteal -m 'not (browser or cluster or postgresql or slow)'
 
 test: $(READY) browser  ## Run all checks and all tests.
-	$(CHECKS)
+	@$(BIN)/python -m tests.support.warm_up & $(CHECKS) && wait
 	$(BIN)/pytest -n 3 --dist worksteal
 	$(BIN)/mkdocs build --strict --quiet --site-dir build/site
 

@@ -5,6 +5,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from tests.support.arithmetic import pin_kernels
+
+pin_kernels()
 
 # A shell that runs the tests in the background ignores Ctrl-C for them and for all they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -24,11 +24,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tests.support.arithmetic import pin_kernels
+
 import shoal
 
 ROOT = Path(__file__).parents[2]
 SOURCES = Path(shoal.__file__).parent
-HASWELL = "+avx,+avx2,+bmi,+bmi2,+cx16,+f16c,+fma,+lzcnt,+movbe,+popcnt,+sse4.1,+sse4.2,+ssse3"
 
 Recording = dict[str, Any]
 
@@ -53,19 +54,16 @@ def answer(record: Callable[..., Recording]) -> None:
 
 
 def _environment() -> dict[str, str]:
+    pin_kernels()
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SHOAL_")}
     variants = import_module("numpy._core._multiarray_umath").__cpu_dispatch__
     wide = [name for name in variants if name.startswith(("AVX512", "X86_V4"))]
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     paths = [str(ROOT), str(SOURCES.parent), os.environ.get("PYTHONPATH", "")]
     return kept | {
         "PYTHONPATH": os.pathsep.join(path for path in paths if path),
         "PYTHONHASHSEED": "0",
         "OPENBLAS_CORETYPE": "Haswell",
         "OPENBLAS_NUM_THREADS": "1",
-        "NUMBA_CPU_NAME": "haswell",
-        "NUMBA_CPU_FEATURES": HASWELL,
-        "NUMBA_CACHE_DIR": str(cache / "shoal-recordings"),  # not mixed with the usual kernels
         "NPY_DISABLE_CPU_FEATURES": " ".join(wide),
         "POLARS_MAX_THREADS": "1",
         "COLUMNS": "100",
