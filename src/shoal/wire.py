@@ -227,22 +227,6 @@ class Sync(msgspec.Struct, frozen=True):
     wait: float = 0.0
 
 
-@dataclass(frozen=True)
-class Work(Message):
-    """A campaign that waits for the learner, with its last round."""
-
-    campaign: str
-    round: int
-    state: str
-
-
-@dataclass(frozen=True)
-class WorkList(Message):
-    """Every campaign that waits for the learner."""
-
-    work: list[Work]
-
-
 class Task(msgspec.Struct, frozen=True):
     """A campaign that waits for the learner, with all that a plan of its last round needs.
 

@@ -207,9 +207,7 @@ def test_a_plan_may_be_larger_than_other_bodies(sqlite_stores: Stores) -> None:
     [
         ("PUT", "/v1/campaigns/other"),
         ("POST", "/v1/campaigns/news/users"),
-        ("PUT", "/v1/campaigns/news/rounds/1/estimates"),
         ("PUT", "/v1/tokens/mine"),
-        ("POST", "/v1/learner/sync"),
         ("POST", "/v1/learner/work"),
         ("PUT", "/v1/learner/campaigns/news/rounds/1/plan"),
         ("POST", REPORTS),

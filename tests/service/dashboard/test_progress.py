@@ -264,21 +264,6 @@ def test_the_first_rounds_and_c_are_one_value_each(sqlite_aggregator: Aggregator
     assert {row[3] for row in news.tables["reward"]} == {"0.037"}
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"means": [0.5], "half_widths": [0.1]},
-        {"means": [2, 0, 0, 0], "half_widths": [0.1] * 4},
-        {"means": ["0.1"] * 4, "half_widths": [0.1] * 4},
-        {"means": [0.1] * 4},
-    ],
-)
-def test_estimates_that_can_not_be_are_refused(live: Live, body: dict[str, object]) -> None:
-    headers = {"Authorization": f"Bearer {live.tokens['learner']}"}
-    path = f"{live.url}/v1/campaigns/{CAMPAIGN}/rounds/3/estimates"
-    assert httpx.put(path, json=body, headers=headers).status_code == 422
-
-
 def test_the_page_holds_the_same_data_as_the_route(live: Live) -> None:
     with Visitor(live, "analyst") as analyst:
         page = analyst.http.get(f"/campaigns/{CAMPAIGN}").text
