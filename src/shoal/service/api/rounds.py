@@ -28,7 +28,7 @@ async def open_round(
     name: Name, number: Number, aggregator: Service, response: Response, wait: Wait = 10.0
 ) -> RoundState:
     """Open the next round: 201 when open, 202 while the learner plans, 200 if it was there."""
-    new = await run_in_threadpool(aggregator.rounds.want, name, number)
+    new = await run_in_threadpool(aggregator.rounds.request, name, number)
     current = await aggregator.notifier.poll(
         partial(aggregator.rounds.get, name, number),
         until=lambda round_: round_.state != WANTED,
