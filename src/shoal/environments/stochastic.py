@@ -10,20 +10,16 @@ merged in one of them: there, a short group is withheld in that round.
 """
 
 from abc import ABC, abstractmethod
-from functools import cached_property
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.arrays import FloatArray, IntArray, LongArray
+from shoal.arrays import FloatArray, IntArray
 from shoal.errors import InvalidInputError
 from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem, Stateful
 from shoal.model.merging import Reports, merge_played
-
-DRAWS_AT_ONCE = 2**15
-"""Reports drawn in one call: few calls where users are few, little memory where they are many."""
 
 
 class Environment(Stateful, ABC):
@@ -41,9 +37,7 @@ class Environment(Stateful, ABC):
     rng
         The only source of rewards and reports.
     participation
-        Probability that a user reports in a round, one for all or one each, (n_users,). A group
-        with fewer than ``problem.min_group_size`` reporters is merged with others of its arm, as
-        in the service, or withheld; in a plan that is repeated, it is withheld in that round.
+        Probability that a user reports in a round, one for all or one each, (n_users,).
     """
 
     changing: ClassVar[tuple[str, ...]] = ("rng", "smallest_group", "withheld")
@@ -53,10 +47,6 @@ class Environment(Stateful, ABC):
 
     bounded: ClassVar[bool] = True
     """Whether rewards, and so their means, lie in [0, 1]."""
-
-    problem: Final[Problem]
-    means: Final[FloatArray]
-    rng: Final[np.random.Generator]
 
     def __init__(
         self,
@@ -77,7 +67,7 @@ class Environment(Stateful, ABC):
         self.means = matrix
         self.rng = rng
         self._chances = _check_participation(participation, problem.n_users)
-        self._no_feedback = _no_feedback(problem.n_users)
+        self._uniforms = np.empty(problem.n_users)  # filled in every round, not allocated
         self.smallest_group = 0
         self.withheld = 0
 
@@ -115,17 +105,17 @@ class Environment(Stateful, ABC):
                 f"the plan must belong to the environment's {self.problem}; got {plan.problem}."
             )
         if plan.n_groups == 0:
-            return self._no_feedback
+            n_users = len(plan.groups)
+            return Feedback(np.zeros(0), np.zeros(0, np.int32), np.zeros(n_users, np.int32))
         if self._chances is None:
-            released, reported = all_report(plan)
-            smallest = plan.smallest_group
+            reports = all_report(plan)
         else:
             reports = draw_reports(plan, self._chances, rng=self.rng)
-            plan, released, reported, smallest, withheld = reports
-            self.withheld += withheld
-        if smallest and not 0 < self.smallest_group <= smallest:
-            self.smallest_group = smallest
-        return Feedback(self._totals(plan, reported), released, reported, plan)
+        self.withheld += reports.withheld
+        if reports.smallest and not 0 < self.smallest_group <= reports.smallest:
+            self.smallest_group = reports.smallest
+        totals = self._totals(reports.plan, reports.reported)
+        return Feedback(totals, reports.released, reports.reported, reports.plan)
 
     @abstractmethod
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
@@ -147,24 +137,14 @@ class Bernoulli(Environment):
 
     rewards: ClassVar[str] = "bernoulli"
 
-    @cached_property
-    def _uniforms(self) -> FloatArray:
-        return np.empty(self.problem.n_users)
-
-    @cached_property
-    def _users(self) -> LongArray:
-        return np.arange(self.problem.n_users)
-
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
-        totals = np.zeros(plan.n_groups)
-        if plan.repeats == 1:
-            # Policies that learn every round come here: the feedback is all that it allocates.
-            self.rng.random(out=self._uniforms)
-            _add_successes(self._uniforms, self.means, plan.arms, plan.groups, reported, totals)
-        else:
-            successes = self.rng.binomial(reported, self.means[self._users, plan.arms])
-            _add_by_group(successes, plan.groups, totals)
-        return totals
+        if plan.repeats > 1:
+            means = self.means[np.arange(len(plan.arms)), plan.arms]
+            return _sum_by_group(self.rng.binomial(reported, means), plan.groups, plan.n_groups)
+        self.rng.random(out=self._uniforms)
+        return _sum_successes(
+            self._uniforms, self.means, plan.arms, plan.groups, reported, plan.n_groups
+        )
 
 
 class Gaussian(Environment):
@@ -174,9 +154,8 @@ class Gaussian(Environment):
     bounded: ClassVar[bool] = False
 
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
-        totals, variances = np.zeros(plan.n_groups), np.zeros(plan.n_groups)
-        _add_means(self.means, plan.arms, plan.groups, reported, totals)
-        _add_by_group(reported, plan.groups, variances)
+        totals = _sum_means(self.means, plan.arms, plan.groups, reported, plan.n_groups)
+        variances = _sum_by_group(reported, plan.groups, plan.n_groups)
         totals += np.sqrt(variances) * self.rng.standard_normal(plan.n_groups)
         return totals
 
@@ -191,9 +170,7 @@ class Bounded(Environment):
     rewards: ClassVar[str] = "bounded"
 
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
-        totals = np.zeros(plan.n_groups)
-        _add_betas(self.rng, self.means, plan.arms, plan.groups, reported, totals)
-        return totals
+        return _sum_betas(self.rng, self.means, plan.arms, plan.groups, reported, plan.n_groups)
 
 
 class Deterministic(Environment):
@@ -202,9 +179,7 @@ class Deterministic(Environment):
     rewards: ClassVar[str] = "deterministic"
 
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
-        totals = np.zeros(plan.n_groups)
-        _add_means(self.means, plan.arms, plan.groups, reported, totals)
-        return totals
+        return _sum_means(self.means, plan.arms, plan.groups, reported, plan.n_groups)
 
 
 def _check_participation(participation: ArrayLike, n_users: int) -> FloatArray | None:
@@ -225,18 +200,11 @@ def _check_participation(participation: ArrayLike, n_users: int) -> FloatArray |
     return np.broadcast_to(chances, n_users).astype(np.float64)
 
 
-def _no_feedback(n_users: int) -> Feedback:
-    totals, released, reported = np.zeros(0), np.zeros(0, np.int32), np.zeros(n_users, np.int32)
-    for array in (totals, released, reported):
-        array.flags.writeable = False
-    return Feedback(totals, released, reported)
-
-
-def all_report(plan: Plan) -> tuple[IntArray, IntArray]:
-    """Return the rounds of each group, (n_groups,), and user, (n_users,), where all report."""
+def all_report(plan: Plan) -> Reports:
+    """Count everyone in every round of a plan."""
     released, reported = _zeros(plan)
     _count_all(plan.groups, plan.repeats, released, reported)
-    return released, reported
+    return Reports(plan, released, reported, plan.smallest_group, 0)
 
 
 def draw_reports(plan: Plan, chances: FloatArray, *, rng: np.random.Generator) -> Reports:
@@ -247,17 +215,11 @@ def draw_reports(plan: Plan, chances: FloatArray, *, rng: np.random.Generator) -
     if plan.repeats == 1:
         return merge_played(plan, rng.random(len(chances)) < chances)
     released, reported = _zeros(plan)
-    n_users = len(chances)
-    n_rounds = max(1, DRAWS_AT_ONCE // n_users)
-    smallest, withheld = n_users + 1, 0
-    for start in range(0, plan.repeats, n_rounds):
-        uniforms = rng.random((min(n_rounds, plan.repeats - start), n_users))
-        fewest, n_withheld = _count_reports(
-            uniforms, chances, plan.groups, plan.problem.min_group_size, released, reported
-        )
-        smallest = min(smallest, fewest)
-        withheld += n_withheld
-    return Reports(plan, released, reported, smallest if smallest <= n_users else 0, withheld)
+    least = plan.problem.min_group_size
+    smallest, withheld = _count_reports(
+        rng, chances, plan.groups, plan.repeats, least, released, reported
+    )
+    return Reports(plan, released, reported, smallest, withheld)
 
 
 def _zeros(plan: Plan) -> tuple[IntArray, IntArray]:
@@ -279,58 +241,61 @@ def _count_all(groups: IntArray, repeats: int, released: IntArray, reported: Int
 
 @kernel()
 def _count_reports(
-    uniforms: FloatArray, chances: FloatArray, groups: IntArray, min_group_size: int,
-    released: IntArray, reported: IntArray,
+    rng: np.random.Generator, chances: FloatArray, groups: IntArray, repeats: int,
+    min_group_size: int, released: IntArray, reported: IntArray,
 ) -> tuple[int, int]:  # fmt: skip
     """Count who is in releases; return the fewest reporters of one, and the totals withheld."""
-    n_rounds, n_users = uniforms.shape
-    reporters = np.empty(len(released), np.int32)
-    has_users = np.zeros(len(released), np.bool_)
-    for user in range(n_users):
-        if groups[user] >= 0:
-            has_users[groups[user]] = True
-    smallest, withheld = n_users + 1, 0
-    for t in range(n_rounds):
+    n_users, n_groups = len(groups), len(np.unique(groups[groups >= 0]))
+    reports = np.empty(n_users, np.bool_)
+    reporters = np.empty(len(released), np.int64)
+    smallest, n_released = 0, 0
+    for _ in range(repeats):
         reporters[:] = 0
         for user in range(n_users):
+            reports[user] = rng.random() < chances[user]
             if groups[user] >= 0:
-                reporters[groups[user]] += uniforms[t, user] < chances[user]
+                reporters[groups[user]] += reports[user]
         for group in range(len(reporters)):
             if reporters[group] >= min_group_size:
                 released[group] += 1
-                smallest = min(smallest, reporters[group])
-            else:
-                withheld += has_users[group]
+                n_released += 1
+                if smallest == 0 or reporters[group] < smallest:
+                    smallest = reporters[group]
         for user in range(n_users):
             if groups[user] >= 0 and reporters[groups[user]] >= min_group_size:
-                reported[user] += uniforms[t, user] < chances[user]
-    return smallest, withheld
+                reported[user] += reports[user]
+    return smallest, repeats * n_groups - n_released
 
 
 @kernel()
-def _add_successes(
+def _sum_successes(
     uniforms: FloatArray, means: FloatArray, arms: IntArray, groups: IntArray, reported: IntArray,
-    totals: FloatArray,
-) -> None:  # fmt: skip
+    n_groups: int,
+) -> FloatArray:  # fmt: skip
+    totals = np.zeros(n_groups)
     for user in range(len(arms)):
         if reported[user]:
             totals[groups[user]] += uniforms[user] < means[user, arms[user]]
+    return totals
 
 
 @kernel()
-def _add_means(
-    means: FloatArray, arms: IntArray, groups: IntArray, reported: IntArray, totals: FloatArray
-) -> None:
+def _sum_means(
+    means: FloatArray, arms: IntArray, groups: IntArray, reported: IntArray, n_groups: int
+) -> FloatArray:
+    totals = np.zeros(n_groups)
     for user in range(len(arms)):
         if reported[user]:
             totals[groups[user]] += reported[user] * means[user, arms[user]]
+    return totals
 
 
 @kernel()
-def _add_betas(
+def _sum_betas(
     rng: np.random.Generator, means: FloatArray, arms: IntArray, groups: IntArray,
-    reported: IntArray, totals: FloatArray,
-) -> None:  # fmt: skip
+    reported: IntArray, n_groups: int,
+) -> FloatArray:  # fmt: skip
+    totals = np.zeros(n_groups)
     for user in range(len(arms)):
         if reported[user]:
             mean = means[user, arms[user]]
@@ -340,10 +305,13 @@ def _add_betas(
             else:
                 for _ in range(reported[user]):
                     totals[groups[user]] += rng.beta(a, b)
+    return totals
 
 
 @kernel()
-def _add_by_group(amounts: NDArray[np.integer], groups: IntArray, totals: FloatArray) -> None:
+def _sum_by_group(amounts: NDArray[np.integer], groups: IntArray, n_groups: int) -> FloatArray:
+    totals = np.zeros(n_groups)
     for user in range(len(groups)):
         if groups[user] >= 0:
             totals[groups[user]] += amounts[user]
+    return totals

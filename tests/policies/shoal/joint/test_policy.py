@@ -72,15 +72,6 @@ def test_only_allowed_arms_are_played(rng: np.random.Generator) -> None:
     assert policy.posterior.belief.noise.min() > 0
 
 
-@pytest.mark.parametrize("bad", [np.ones((3, 3)), np.ones((20, 4)), np.ones((20, 3), bool)])
-def test_who_may_play_what_must_be_a_table_of_truth_values(bad: np.ndarray) -> None:
-    policy = JointPolicy(Problem(20, 4, 3), rng=np.random.default_rng(0))
-    with pytest.raises(
-        InvalidInputError, match=r"eligible must be truth values of shape \(20, 4\)"
-    ):
-        policy.allow(bad)
-
-
 def test_a_sudden_change_of_everything_is_noticed_and_nothing_else_is() -> None:
     rng = np.random.default_rng(11)
     problem = Problem(50, 3, 4, horizon=4_000)

@@ -168,15 +168,6 @@ def test_users_only_play_what_they_may() -> None:
     policy.tell(arena.play(plan))
 
 
-@pytest.mark.parametrize("eligible", [np.ones((30, 2), bool), np.ones((30, 3))])
-def test_eligibility_must_be_truth_values_for_everyone(eligible: Any) -> None:
-    policy = PopulationPolicy(
-        Problem(n_users=30, n_arms=3, min_group_size=5), rng=np.random.default_rng(0)
-    )
-    with pytest.raises(InvalidInputError, match=r"eligible must be truth values of shape \(30, 3"):
-        policy.allow(eligible)
-
-
 def test_asking_leaves_what_may_be_played_to_the_caller() -> None:
     policy = PopulationPolicy(
         Problem(n_users=30, n_arms=3, min_group_size=5), rng=np.random.default_rng(0)

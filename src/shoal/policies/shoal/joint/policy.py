@@ -12,29 +12,17 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from shoal.arrays import BoolArray, FloatArray, IntArray, LongArray
+from shoal.arrays import BoolArray, IntArray, LongArray
 from shoal.grouping import group_size, play_favourites, safe_size, small_crowds
 from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem
 from shoal.model.numbers import not_negative
-from shoal.policies.base import ArmMeans, Choice, Policy, rounds_left
+from shoal.policies.base import ArmMeans, Choice, Policy
 from shoal.policies.shoal.constants import JOINT
 from shoal.policies.shoal.joint.posterior import Belief, JointPosterior, report_rate, shard_belief
-from shoal.policies.shoal.joint.value_of_information import (
-    Market,
-    Prices,
-    merit,
-    recruit,
-    update_prices,
-)
-
-
-class Recruits(NamedTuple):
-    """The recruited groups of one shard's thin arms."""
-
-    teams: LongArray  # (n_arms, n_users) the last team, -1 beyond its end
-    merits: FloatArray  # (n_arms,) its merit
-    pauses: LongArray  # (n_arms,) rounds before the next attempt
+from shoal.policies.shoal.joint.recruiting import Recruits, recruit
+from shoal.policies.shoal.joint.value_of_information import Prices, ShardRound, merit, update_prices
+from shoal.policies.shoal.rounds_left import rounds_left
 
 
 class JointState(NamedTuple):
@@ -61,13 +49,7 @@ class JointPolicy(Policy):
     """
 
     changing = (*Policy.changing, "posterior", "_prices", "_recruits", "_allowed")
-    earlier_names: ClassVar = {
-        "_prices": {
-            "favourites": "_favourites", "losses": "_losses", "gaps": "_gaps",
-            "rival_variances": "_rivals", "prices": "_prices", "regrets": "_doubts",
-        },
-        "_recruits": {name: f"_{name}" for name in Recruits._fields},
-    }  # fmt: skip
+    earlier_names: ClassVar = {"rival_variances": "_rivals", "regrets": "_doubts"}
     takes_merged = True
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator, drift: float = 0.0) -> None:
@@ -111,10 +93,7 @@ class JointPolicy(Policy):
 
     def _rounds_left(self) -> float:
         """Return the rounds left that count in the value of information."""
-        return JOINT.patience * rounds_left(
-            self.problem, self.rounds, drift=self._drift, at_first=JOINT.unknown_rounds,
-            growth=JOINT.unknown_growth,
-        )  # fmt: skip
+        return JOINT.patience * rounds_left(self.problem, self.rounds, self._drift, JOINT)
 
     def _learn(self, plan: Plan, feedback: Feedback) -> None:
         self.posterior.absorb(plan, feedback)
@@ -189,15 +168,16 @@ def _choose_shard(
             update_prices(belief, prices, allowed, user, left * rate)  # as many observations
         plan.arms[user] = _sample(belief, prices, user, rng)
         plan.free[user] = allowed[:, user].any()
-    market = Market(belief, prices, min_group_size, left, prices.regrets.sum(), np.empty(n_users))
-    number = _recruit_thin_arms(shard, market, size, settled, rng, plan, number)
+    regret, row = prices.regrets.sum(), np.empty(n_users)
+    this_round = ShardRound(belief, prices, min_group_size, left, regret, row)
+    number = _recruit_thin_arms(shard, this_round, size, settled, rng, plan, number)
     crowds, users = small_crowds(plan.arms, plan.free, n_arms, size)
     play_favourites(users, prices.favourites[users], plan.arms, crowds, size)
     cut = group_size(min_group_size, rate, size)  # short groups of a crowd are merged
     for arm in range(n_arms):
         crowd = np.flatnonzero(plan.free & (plan.arms == arm))
         if len(crowd) >= size:
-            number = _cut_crowd(market, arm, crowd, cut, rng, plan, number)
+            number = _cut_crowd(this_round, arm, crowd, cut, rng, plan, number)
 
 
 @kernel()
@@ -216,7 +196,7 @@ def _sample(belief: Belief, prices: Prices, user: int, rng: np.random.Generator)
 @kernel()
 def _recruit_thin_arms(
     shard: JointState,
-    market: Market,
+    this_round: ShardRound,
     size: int,
     settled: bool,
     rng: np.random.Generator,
@@ -237,8 +217,8 @@ def _recruit_thin_arms(
         able = plan.free & shard.allowed[arm]
         team = np.empty(size, np.int64)
         best = 0.0
-        if able.sum() >= size and market.prices.prices[arm].max() > 0.0:
-            best = recruit(market, arm, able, recruits.teams[arm, :size], team, rng)
+        if able.sum() >= size and shard.prices.prices[arm].max() > 0.0:
+            best = recruit(this_round, arm, able, recruits.teams[arm, :size], team, rng)
         recruits.merits[arm] = best
         if best > 0.0:
             recruits.teams[arm] = -1
@@ -254,7 +234,7 @@ def _recruit_thin_arms(
 
 @kernel()
 def _cut_crowd(
-    market: Market,
+    this_round: ShardRound,
     arm: int,
     crowd: LongArray,
     size: int,
@@ -263,7 +243,7 @@ def _cut_crowd(
     number: int,
 ) -> int:
     """Cut a crowd into random groups that are worth their cost; return the next group number."""
-    prices = market.prices
+    prices = this_round.prices
     stake = 0.0
     for user in crowd:
         stake += prices.prices[arm, user] + prices.losses[arm, user]
@@ -275,7 +255,7 @@ def _cut_crowd(
         cost = 0.0
         for user in members:
             cost += prices.losses[arm, user]
-        if cost == 0.0 or merit(market, arm, members, rng) > 0.0:
+        if cost == 0.0 or merit(this_round, arm, members, rng) > 0.0:
             for user in members:
                 plan.groups[user] = number
             number += 1
