@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple
 
@@ -141,3 +142,20 @@ class Policy(Stateful, ABC):
                 f"n_users must be greater than min_group_size={problem.min_group_size} for "
                 f"{type(self).__name__}; got {problem.shard_size}."
             )
+
+
+def rounds_left(
+    problem: Problem, rounds: int, drift: float, at_first: float, growth: float
+) -> float:
+    """Return the rounds for which what is learnt after ``rounds`` can be used.
+
+    Without a horizon, ``at_first`` rounds are expected before the first round, and ``growth`` more
+    for each round played. With drift, no more than an observation is useful: a Kalman filter of
+    totals with noise variance q forgets at the rate of sqrt(drift / q), and an observation is taken
+    to last twice as long. For uniform means, q = C / 6.
+    """
+    if problem.horizon is None:
+        left = at_first + growth * rounds
+    else:
+        left = float(problem.horizon - rounds)
+    return min(left, 2.0 * math.sqrt(problem.min_group_size / 6 / drift)) if drift > 0 else left

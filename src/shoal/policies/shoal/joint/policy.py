@@ -2,7 +2,7 @@
 
 Every round, each user samples its means from the posterior, but only on arms where an observation
 is worth more than it costs (``value_of_information``); others play their favourite. An arm that too
-few want gets a recruited group if one is worth its cost (``recruiting``). Nobody explores unseen.
+few want gets a recruited group if one is worth its cost (``recruit``). Nobody explores unseen.
 Crowds are cut into random groups, and a group whose total is not worth what its members lose is
 dissolved. Each released total then updates the posterior of its arm (``posterior``).
 """
@@ -17,12 +17,17 @@ from shoal.grouping import group_size, play_favourites, safe_size, small_crowds
 from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem
 from shoal.model.numbers import not_negative
-from shoal.policies.base import ArmMeans, Choice, Policy
+from shoal.policies.base import ArmMeans, Choice, Policy, rounds_left
 from shoal.policies.shoal.constants import JOINT
 from shoal.policies.shoal.joint.posterior import Belief, JointPosterior, report_rate, shard_belief
-from shoal.policies.shoal.joint.recruiting import Recruits, recruit
-from shoal.policies.shoal.joint.value_of_information import Prices, ShardRound, merit, update_prices
-from shoal.policies.shoal.rounds_left import rounds_left
+from shoal.policies.shoal.joint.value_of_information import (
+    Prices,
+    Recruits,
+    ShardRound,
+    merit,
+    recruit,
+    update_prices,
+)
 
 
 class JointState(NamedTuple):
@@ -93,7 +98,9 @@ class JointPolicy(Policy):
 
     def _rounds_left(self) -> float:
         """Return the rounds left that count in the value of information."""
-        return JOINT.patience * rounds_left(self.problem, self.rounds, self._drift, JOINT)
+        return JOINT.patience * rounds_left(
+            self.problem, self.rounds, self._drift, JOINT.unknown_rounds, JOINT.unknown_growth
+        )
 
     def _learn(self, plan: Plan, feedback: Feedback) -> None:
         self.posterior.absorb(plan, feedback)

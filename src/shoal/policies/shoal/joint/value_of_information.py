@@ -3,6 +3,10 @@
 The knowledge gradient of docs/theory.md, "The price of information": ``gap`` is d, ``variance`` and
 ``rival_variance`` are v and v', ``rounds_left`` is L and ``halving`` is rho. The best number n of
 observations has a closed form after Frazier and Powell (2010), within 15 % of the best.
+
+Where fewer users want an arm than a group needs, nothing would ever be learnt about it. So a group
+is recruited from all who may play it: the candidate of the highest merit, if there is one whose
+total is worth what its members lose.
 """
 
 import math
@@ -45,6 +49,14 @@ class ShardRound(NamedTuple):
     rounds_left: float
     regret: float  # what all users lose per round as long as nothing is learnt
     row: FloatArray  # (n_users,) workspace
+
+
+class Recruits(NamedTuple):
+    """The recruited groups of one shard's thin arms."""
+
+    teams: LongArray  # (n_arms, n_users) the last team, -1 beyond its end
+    merits: FloatArray  # (n_arms,) its merit
+    pauses: LongArray  # (n_arms,) rounds before the next attempt
 
 
 @kernel()
@@ -163,3 +175,75 @@ def merit(this_round: ShardRound, arm: int, members: LongArray, rng: np.random.G
     value = value_of_total(this_round, arm, reporters[:n], noise)
     value *= min(1.0, rate * len(members) / n)
     return value / (cost + this_round.regret) if value > cost else 0.0
+
+
+@kernel()
+def recruit(
+    this_round: ShardRound,
+    arm: int,
+    free: BoolArray,
+    last_team: LongArray,
+    team: LongArray,
+    rng: np.random.Generator,
+) -> float:
+    """Fill ``team`` with the best candidate among ``free`` users; return its merit.
+
+    ``last_team`` may start with -1 where there is none.
+    """
+    size = len(team)
+    candidate = np.empty(size, np.int64)
+    users = np.flatnonzero(free)
+    again = last_team[0] >= 0
+    for member in last_team:
+        again = again and free[member]
+    best = 0.0
+    for attempt in range(JOINT.n_candidates):
+        if attempt == 0:
+            if not again:
+                continue
+            candidate[:] = last_team
+        elif attempt == 1:
+            candidate[:] = _highest_gains(this_round.prices, arm, users, size, rng)
+        elif attempt == 2:
+            candidate[:] = _one_and_cheapest(this_round.prices, arm, users, size, rng)
+        elif best > 0.0 or again:
+            candidate[:] = team if best > 0.0 else last_team
+            new = users[rng.integers(0, len(users))]
+            if (candidate == new).any():
+                continue
+            candidate[rng.integers(0, size)] = new
+        else:
+            break
+        candidate_merit = merit(this_round, arm, candidate, rng)
+        if candidate_merit > best:
+            best = candidate_merit
+            team[:] = candidate
+    return best
+
+
+@kernel()
+def _highest_gains(
+    prices: Prices, arm: int, users: LongArray, size: int, rng: np.random.Generator
+) -> LongArray:
+    """Return those who gain most, net of what they lose, with random weights."""
+    keys = np.empty(len(users))
+    for index, user in enumerate(users):
+        weight = -math.log(1e-12 + rng.random())
+        keys[index] = prices.losses[arm, user] - weight * prices.prices[arm, user]
+    return users[np.argsort(keys)[:size]]
+
+
+@kernel()
+def _one_and_cheapest(
+    prices: Prices, arm: int, users: LongArray, size: int, rng: np.random.Generator
+) -> LongArray:
+    """Return one who gains, and those who lose least by helping."""
+    keys = np.empty(len(users))
+    chosen, highest = 0, -1.0
+    for index, user in enumerate(users):
+        keys[index] = (prices.losses[arm, user] + JOINT.small_loss) * (0.5 + rng.random())
+        gain = -prices.prices[arm, user] * math.log(1e-12 + rng.random())
+        if gain > highest:
+            chosen, highest = index, gain
+    keys[chosen] = -1.0
+    return users[np.argsort(keys)[:size]]

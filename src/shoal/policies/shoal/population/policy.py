@@ -15,7 +15,7 @@ from shoal.arrays import BoolArray, IntArray, SmallFloatArray
 from shoal.grouping import RoundTotals, cut_crowds, group_size, safe_size
 from shoal.model import Feedback, Plan, Problem, Stateful
 from shoal.model.numbers import not_negative
-from shoal.policies.base import ArmMeans, Choice, Policy
+from shoal.policies.base import ArmMeans, Choice, Policy, rounds_left
 from shoal.policies.shoal.constants import POPULATION
 from shoal.policies.shoal.population.belief import Decision, PopulationBelief
 from shoal.policies.shoal.population.lookahead import (
@@ -27,7 +27,6 @@ from shoal.policies.shoal.population.lookahead import (
 )
 from shoal.policies.shoal.population.panel import PANEL_ALL, best_panel_share
 from shoal.policies.shoal.population.prior import learn_prior
-from shoal.policies.shoal.rounds_left import rounds_left
 
 
 class PopulationPolicy(Policy):
@@ -90,7 +89,9 @@ class PopulationPolicy(Policy):
         return ArmMeans.normal(means, np.sqrt(variances))
 
     def _rounds_left(self, rounds: int) -> float:
-        return rounds_left(self.problem, rounds, self._drift, POPULATION)
+        return rounds_left(
+            self.problem, rounds, self._drift, POPULATION.unknown_rounds, POPULATION.unknown_growth
+        )
 
 
 class PopulationShard(Stateful):
