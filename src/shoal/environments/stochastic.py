@@ -145,10 +145,11 @@ class Bernoulli(Environment):
         if plan.repeats > 1:
             means = self.means[np.arange(len(plan.arms)), plan.arms]
             return _sum_by_group(self.rng.binomial(reported, means), plan.groups, plan.n_groups)
+        # Policies that learn every round come here: the feedback is all that it allocates.
+        totals = np.zeros(plan.n_groups)
         self.rng.random(out=self._uniforms)
-        return _sum_successes(
-            self._uniforms, self.means, plan.arms, plan.groups, reported, plan.n_groups
-        )
+        _add_successes(self._uniforms, self.means, plan.arms, plan.groups, reported, totals)
+        return totals
 
 
 class Gaussian(Environment):
@@ -280,15 +281,13 @@ def _count_reports(
 
 
 @kernel()
-def _sum_successes(
+def _add_successes(
     uniforms: FloatArray, means: FloatArray, arms: IntArray, groups: IntArray, reported: IntArray,
-    n_groups: int,
-) -> FloatArray:  # fmt: skip
-    totals = np.zeros(n_groups)
+    totals: FloatArray,
+) -> None:  # fmt: skip
     for user in range(len(arms)):
         if reported[user]:
             totals[groups[user]] += uniforms[user] < means[user, arms[user]]
-    return totals
 
 
 @kernel()
