@@ -21,6 +21,9 @@ from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem, Stateful
 from shoal.model.merging import Reports, merge_played
 
+DRAWS_AT_ONCE = 2**15
+"""Reports drawn in one call: few calls where users are few, little memory where they are many."""
+
 
 class Environment(Stateful, ABC):
     """Draws rewards and releases only what a plan's groups allow.
@@ -108,14 +111,15 @@ class Environment(Stateful, ABC):
             n_users = len(plan.groups)
             return Feedback(np.zeros(0), np.zeros(0, np.int32), np.zeros(n_users, np.int32))
         if self._chances is None:
-            reports = all_report(plan)
+            released, reported = all_report(plan)
+            smallest = plan.smallest_group
         else:
             reports = draw_reports(plan, self._chances, rng=self.rng)
-        self.withheld += reports.withheld
-        if reports.smallest and not 0 < self.smallest_group <= reports.smallest:
-            self.smallest_group = reports.smallest
-        totals = self._totals(reports.plan, reports.reported)
-        return Feedback(totals, reports.released, reports.reported, reports.plan)
+            plan, released, reported, smallest, withheld = reports
+            self.withheld += withheld
+        if smallest and not 0 < self.smallest_group <= smallest:
+            self.smallest_group = smallest
+        return Feedback(self._totals(plan, reported), released, reported, plan)
 
     @abstractmethod
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
@@ -141,10 +145,11 @@ class Bernoulli(Environment):
         if plan.repeats > 1:
             means = self.means[np.arange(len(plan.arms)), plan.arms]
             return _sum_by_group(self.rng.binomial(reported, means), plan.groups, plan.n_groups)
+        # Policies that learn every round come here: the feedback is all that it allocates.
+        totals = np.zeros(plan.n_groups)
         self.rng.random(out=self._uniforms)
-        return _sum_successes(
-            self._uniforms, self.means, plan.arms, plan.groups, reported, plan.n_groups
-        )
+        _add_successes(self._uniforms, self.means, plan.arms, plan.groups, reported, totals)
+        return totals
 
 
 class Gaussian(Environment):
@@ -200,11 +205,11 @@ def _check_participation(participation: ArrayLike, n_users: int) -> FloatArray |
     return np.broadcast_to(chances, n_users).astype(np.float64)
 
 
-def all_report(plan: Plan) -> Reports:
-    """Count everyone in every round of a plan."""
+def all_report(plan: Plan) -> tuple[IntArray, IntArray]:
+    """Return the rounds of each group, (n_groups,), and user, (n_users,), where all report."""
     released, reported = _zeros(plan)
     _count_all(plan.groups, plan.repeats, released, reported)
-    return Reports(plan, released, reported, plan.smallest_group, 0)
+    return released, reported
 
 
 def draw_reports(plan: Plan, chances: FloatArray, *, rng: np.random.Generator) -> Reports:
@@ -215,11 +220,17 @@ def draw_reports(plan: Plan, chances: FloatArray, *, rng: np.random.Generator) -
     if plan.repeats == 1:
         return merge_played(plan, rng.random(len(chances)) < chances)
     released, reported = _zeros(plan)
-    least = plan.problem.min_group_size
-    smallest, withheld = _count_reports(
-        rng, chances, plan.groups, plan.repeats, least, released, reported
-    )
-    return Reports(plan, released, reported, smallest, withheld)
+    n_users = len(chances)
+    n_rounds = max(1, DRAWS_AT_ONCE // n_users)
+    smallest, withheld = n_users + 1, 0
+    for start in range(0, plan.repeats, n_rounds):
+        uniforms = rng.random((min(n_rounds, plan.repeats - start), n_users))
+        fewest, n_withheld = _count_reports(
+            uniforms, chances, plan.groups, plan.problem.min_group_size, released, reported
+        )
+        smallest = min(smallest, fewest)
+        withheld += n_withheld
+    return Reports(plan, released, reported, smallest if smallest <= n_users else 0, withheld)
 
 
 def _zeros(plan: Plan) -> tuple[IntArray, IntArray]:
@@ -241,42 +252,42 @@ def _count_all(groups: IntArray, repeats: int, released: IntArray, reported: Int
 
 @kernel()
 def _count_reports(
-    rng: np.random.Generator, chances: FloatArray, groups: IntArray, repeats: int,
-    min_group_size: int, released: IntArray, reported: IntArray,
+    uniforms: FloatArray, chances: FloatArray, groups: IntArray, min_group_size: int,
+    released: IntArray, reported: IntArray,
 ) -> tuple[int, int]:  # fmt: skip
     """Count who is in releases; return the fewest reporters of one, and the totals withheld."""
-    n_users, n_groups = len(groups), len(np.unique(groups[groups >= 0]))
-    reports = np.empty(n_users, np.bool_)
-    reporters = np.empty(len(released), np.int64)
-    smallest, n_released = 0, 0
-    for _ in range(repeats):
+    n_rounds, n_users = uniforms.shape
+    reporters = np.empty(len(released), np.int32)
+    has_users = np.zeros(len(released), np.bool_)
+    for user in range(n_users):
+        if groups[user] >= 0:
+            has_users[groups[user]] = True
+    smallest, withheld = n_users + 1, 0
+    for t in range(n_rounds):
         reporters[:] = 0
         for user in range(n_users):
-            reports[user] = rng.random() < chances[user]
             if groups[user] >= 0:
-                reporters[groups[user]] += reports[user]
+                reporters[groups[user]] += uniforms[t, user] < chances[user]
         for group in range(len(reporters)):
             if reporters[group] >= min_group_size:
                 released[group] += 1
-                n_released += 1
-                if smallest == 0 or reporters[group] < smallest:
-                    smallest = reporters[group]
+                smallest = min(smallest, reporters[group])
+            else:
+                withheld += has_users[group]
         for user in range(n_users):
             if groups[user] >= 0 and reporters[groups[user]] >= min_group_size:
-                reported[user] += reports[user]
-    return smallest, repeats * n_groups - n_released
+                reported[user] += uniforms[t, user] < chances[user]
+    return smallest, withheld
 
 
 @kernel()
-def _sum_successes(
+def _add_successes(
     uniforms: FloatArray, means: FloatArray, arms: IntArray, groups: IntArray, reported: IntArray,
-    n_groups: int,
-) -> FloatArray:  # fmt: skip
-    totals = np.zeros(n_groups)
+    totals: FloatArray,
+) -> None:  # fmt: skip
     for user in range(len(arms)):
         if reported[user]:
             totals[groups[user]] += uniforms[user] < means[user, arms[user]]
-    return totals
 
 
 @kernel()
