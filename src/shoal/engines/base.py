@@ -118,19 +118,15 @@ class Job(Protocol[JobResult]):
 
     def step(self) -> int:
         """Do the next part and return its amount, or 0 where nothing is left."""
-        ...
 
     def state(self) -> State:
         """Return everything that changes while this runs."""
-        ...
 
     def restore(self, state: State) -> None:
         """Continue from ``state``."""
-        ...
 
     def result(self) -> JobResult:
         """Return the result of the finished job."""
-        ...
 
 
 class Steps(Generic[Task, JobResult]):
