@@ -86,7 +86,7 @@ def price(
     [2, 10]
     """
     sizes = _check_sizes(min_group_sizes)
-    whole, matrix = _population(rate, means, setting, min_group_size=sizes[-1])
+    whole, matrix = make_population(rate, means, setting, min_group_size=sizes[-1])
     n_runs = whole_number("n_runs", n_runs, least=2)
     _check_learner(policy)
     chosen = resolve_options(policy, options, instance=whole.instance, tuned=tuned)
@@ -142,7 +142,7 @@ def _reduce(
     return Price.from_rewards(sizes, by_run.swapaxes(0, 1), np.array(references), rounds, config)
 
 
-def _population(
+def make_population(
     rate: float | None, means: ArrayLike | None, options: SettingOptions, *, min_group_size: int
 ) -> tuple[Setting, FloatArray | None]:
     """Return the setting of the whole population, and its means where the caller brings them."""
@@ -159,18 +159,12 @@ def _population(
         raise InvalidInputError("either a rate or means must be given; got neither.")
     if not 0.0 < rate <= 0.5:
         raise InvalidInputError(f"rate must be above 0 and at most 0.5; got {rate}.")
-    return drawn_population(rate, options, min_group_size=min_group_size), None
-
-
-def drawn_population(rate: float, options: SettingOptions, *, min_group_size: int) -> Setting:
-    """Return the setting whose populations have this mean reward.
-
-    Users' own factors exp(N(0, spread²)) have a mean above 1, which is divided out of the rate.
-    """
+    # Users' own factors exp(N(0, SPREAD²)) have a mean above 1, which is divided out of the rate.
     drawn = {"rate": float(rate) / math.exp(SPREAD**2 / 2), "spread": SPREAD}
-    return make_setting(
+    setting = make_setting(
         options, instance="clustered", instance_options=drawn, min_group_size=min_group_size
     )
+    return setting, None
 
 
 def _sample(means: FloatArray | None, setting: Setting, run: int) -> FloatArray | None:
