@@ -103,6 +103,7 @@ def test_a_shard_killed_in_mid_run_goes_on_and_gives_the_same_bytes(
     assert taken_up == {12, 26}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_workers", [1, 2])
 def test_shards_are_the_same_bytes_whatever_the_workers(n_workers: int) -> None:
     ticks: list[int] = []

@@ -39,6 +39,7 @@ def of_means(means: Any, **changes: Any) -> Price:
     return small(**population, **changes)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_answer_whatever_the_workers() -> None:
     answer = small().to_dict()
     assert answer == small(engine=LocalEngine(n_workers=2)).to_dict()

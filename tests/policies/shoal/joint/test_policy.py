@@ -27,6 +27,7 @@ def test_it_beats_ucb_that_sees_everyone(rng: np.random.Generator) -> None:
     assert _share("shoal", means, 4, 10_000) < _share("ucb", means, 4, 10_000)
 
 
+@pytest.mark.slow
 def test_thin_crowds_do_not_starve_it(rng: np.random.Generator) -> None:
     means = np.stack([uniform(20, 10, rng=rng) for _ in range(2)])
     assert _share("shoal", means, 5, 10_000) < 0.9 * _share("pooled-thompson", means, 5, 10_000)
