@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from shoal.arrays import FloatArray
 from shoal.policies.shoal.population.belief import Decision
 from shoal.policies.shoal.population.lookahead import (
     BLOCK_HALVINGS,
@@ -46,6 +47,7 @@ def test_decision_is_the_best_block_of_the_literal_formula() -> None:
         m = s @ (before @ prior.means + value[user])
         able: list[int] = np.flatnonzero(allowed[user]).tolist()
         best = able[int(m[able].argmax())]
+        rest = [other for other in able if other != best]
         values: dict[int, float] = {}
         for arm in able:
             b = prior.means[arm]
@@ -54,8 +56,8 @@ def test_decision_is_the_best_block_of_the_literal_formula() -> None:
             ):
                 deviation = np.abs(s[:, arm] - s[best, arm])
                 deviation = deviation / math.sqrt(s[arm, arm] + 8.0 * b * (1 - b) / block)
-                gains = [excess(m[best] - m[o], deviation[o]) for o in able if o != best]
-                worth = (left - block) * max(gains, default=0.0) - block * (m[best] - m[arm])
+                gain = excess(m[best] - m[rest], deviation[rest]).max(initial=0.0)
+                worth = (left - block) * gain - block * (m[best] - m[arm])
                 values[arm] = max(values.get(arm, -math.inf), worth)
         # Interpolating in the table costs a little: near ties may go either way.
         assert values[arms[user]] >= max(values.values()) - 0.01
@@ -65,13 +67,12 @@ def test_decision_is_the_best_block_of_the_literal_formula() -> None:
     assert surprising > 30  # or nothing but favourites was tested
 
 
-def excess(gap: float, deviation: float) -> float:
+def excess(gap: FloatArray, deviation: FloatArray) -> FloatArray:
     """Return E[(deviation t - gap)+], t Student's with three degrees of freedom, scaled."""
-    if deviation < 1e-12:
-        return 0.0
-    scale = deviation / math.sqrt(3)
+    scale = np.maximum(deviation, 1e-12) / math.sqrt(3)
     u = gap / scale
-    return float(scale * ((3 + u * u) / 2 * stats.t.pdf(u, 3) - u * stats.t.sf(u, 3)))
+    expected = scale * ((3 + u * u) / 2 * stats.t.pdf(u, 3) - u * stats.t.sf(u, 3))
+    return np.where(deviation < 1e-12, 0.0, expected)
 
 
 def test_panel_plays_every_arm_alike() -> None:
