@@ -31,7 +31,7 @@ from shoal.policies.paper.grid import GRIDS
 from shoal.service.aggregator import Aggregator
 from shoal.service.application import create_app
 from shoal.service.campaign import Campaign
-from shoal.service.problems import KINDS
+from shoal.service.problems import REASONS
 from shoal.service.settings import AggregatorSettings, LearnerSettings
 from shoal.service.store import Database
 
@@ -266,7 +266,7 @@ def test_every_route_is_documented_with_its_roles(tmp_path: Path) -> None:
 
 def test_every_problem_is_documented_with_its_status() -> None:
     documented = {row[0]: row[1] for row in rows("http.md", "Problems")}
-    actual = {kind.name: str(kind.status) for kind in KINDS.values()}
+    actual = {reason.name: str(reason.status) for reason in REASONS.values()}
     assert documented == actual | {"name": "status", "---": "---"}
 
 

@@ -14,7 +14,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -75,24 +75,21 @@ def all_sources(source: Path) -> set[Path]:
     """Return the file of a module and those of all that it imports from Shoal, directly or not."""
     sources, ahead = {source}, [source]
     while ahead:
-        new = set(_imports(ahead.pop())) - sources
+        new = _imports(ahead.pop()) - sources
         sources |= new
         ahead += new
     return sources
 
 
 @cache
-def _imports(source: Path) -> tuple[Path, ...]:
-    return tuple(path for path in _candidates(source.read_text("utf-8")) if path.is_file())
-
-
-def _candidates(text: str) -> Iterator[Path]:
-    """Yield the files that the imports of a module may mean: modules, packages, submodules."""
-    for match in IMPORT.finditer(text):
+def _imports(source: Path) -> set[Path]:
+    """Return the files that a module imports from Shoal: modules, packages, submodules."""
+    files: set[Path] = set()
+    for match in IMPORT.finditer(source.read_text("utf-8")):
         module = PACKAGE.joinpath(*(match[1] or "").split("."))
-        yield from (module.with_suffix(".py"), module / "__init__.py")
-        for name in re.findall(r"\w+", match[2] or ""):
-            yield from (module / f"{name}.py", module / name / "__init__.py")
+        for target in (module, *(module / name for name in re.findall(r"\w+", match[2] or ""))):
+            files |= {target.with_suffix(".py"), target / "__init__.py"}
+    return set(filter(Path.is_file, files))
 
 
 def _user_cache() -> Path:

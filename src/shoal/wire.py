@@ -124,16 +124,22 @@ class Noise(msgspec.Struct, frozen=True):
     scale: float
 
 
-class Release(msgspec.Struct, frozen=True):
+class Release(msgspec.Struct, frozen=True, kw_only=True):
     """All that is ever published about the rewards of a round; ``plan`` is the plan's hash."""
 
     round: int
     plan: str
     reward_steps: int
     totals: list[Total]
-    withheld: int
-    homogeneous: int
+    withheld: int  # groups whose total is never released
+    homogeneous: int  # totals that show everyone's reward: all 0 or all 1
     noise: Noise | None = None
+
+
+class StoredRelease(Release, frozen=True):
+    """A release as it is stored and served; its one positional field is written first."""
+
+    campaign: str
 
 
 # Reports
@@ -225,22 +231,6 @@ class Sync(msgspec.Struct, frozen=True):
 
     campaigns: dict[str, LearnerProgress]
     wait: float = 0.0
-
-
-@dataclass(frozen=True)
-class Work(Message):
-    """A campaign that waits for the learner, with its last round."""
-
-    campaign: str
-    round: int
-    state: str
-
-
-@dataclass(frozen=True)
-class WorkList(Message):
-    """Every campaign that waits for the learner."""
-
-    work: list[Work]
 
 
 class Task(msgspec.Struct, frozen=True):

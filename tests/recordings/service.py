@@ -186,7 +186,7 @@ def _news(script: Script) -> None:
     script.call("operator", "POST", f"{base}/rounds/8/close")
     script.call("operator", "POST", f"{base}/rounds/8/close")
     script.call("learner", "GET", f"{base}/rounds/8/release")
-    script.call("learner", "GET", f"{base}/rounds/8/counted")
+    script.call("learner", "GET", "/v1/learner/campaigns/news/rounds/8/release")
     script.live.work()
     script.call("analyst", "GET", f"{base}/rounds/8/release")
     script.call("learner", "GET", f"{base}/rounds/8/eligible")
@@ -217,13 +217,14 @@ def _reads(script: Script, base: str) -> None:
     script.call("operator", "PUT", f"{base}/rounds/10?wait=0")
     script.call("operator", "GET", f"{base}/rounds/99")
     script.call("learner", "GET", f"{base}/rounds/8/eligible")
-    script.call("learner", "GET", f"{base}/rounds/8/counted")
-    octets = {"Content-Type": "application/octet-stream"}
-    script.call("learner", "PUT", f"{base}/rounds/8/plan", b"1234", **octets)
-    script.call("learner", "PUT", f"{base}/rounds/8/plan", bytes(8 * 24), **octets)
+    path = "/v1/learner/campaigns/news/rounds/8"
+    script.call("learner", "GET", f"{path}/release")
+    script.call("learner", "PUT", f"{path}/plan", {"arms": b"1234", "groups": b""})
+    plan = {"arms": bytes(4 * 24), "groups": bytes(4 * 24)}
+    script.call("learner", "PUT", f"{path}/plan", plan)
     estimates = {"means": [0.1, None], "half_widths": [0.1, None]}
-    script.call("learner", "PUT", f"{base}/rounds/8/estimates", estimates)
-    script.call("learner", "POST", "/v1/learner/sync", {"campaigns": {}})
+    script.call("learner", "PUT", f"{path}/plan", {**plan, "estimates": estimates})
+    script.call("learner", "POST", "/v1/learner/work", {"campaigns": {}})
 
 
 def _status(script: Script) -> None:

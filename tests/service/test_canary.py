@@ -47,7 +47,8 @@ def every_answer(live: Live) -> bytes:
     paths = [
         "/metrics", "/health", "/ready", "/openapi.json", "/v1/tokens", "/v1/campaigns", base,
         f"{base}/assignments", f"{base}/assignments/user-0", f"{base}/rounds/1",
-        f"{base}/rounds/1/eligible", f"{base}/rounds/1/release", f"{base}/rounds/1/counted",
+        f"{base}/rounds/1/eligible", f"{base}/rounds/1/release",
+        "/v1/learner/campaigns/news/rounds/1/release",
     ]  # fmt: skip
     answers = b""
     for token in live.tokens.values():

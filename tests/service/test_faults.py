@@ -137,7 +137,7 @@ def test_a_learner_outlives_a_database_that_was_away(
 @pytest.mark.parametrize(
     ("method", "path", "role", "body", "status"),
     [
-        ("POST", "/v1/learner/sync", "learner", {"campaigns": {}, "wait": 60}, 200),
+        ("POST", "/v1/learner/work", "learner", {"campaigns": {}, "wait": 60}, 200),
         ("PUT", "/v1/campaigns/news/rounds/1?wait=60", "operator", None, 202),
     ],
 )

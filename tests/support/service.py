@@ -8,10 +8,9 @@ import msgspec
 import numpy as np
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.releases import Document
 from shoal.service.aggregator.rounds import FrozenPlan
 from shoal.service.campaign import Campaign, Noise
-from shoal.wire import LearnerProgress
+from shoal.wire import LearnerProgress, StoredRelease
 
 KEY = bytes(range(32))
 
@@ -61,7 +60,7 @@ def start(
     aggregator.directory.create(name, campaign)
     aggregator.directory.enrol(name, users(n))
     aggregator.epochs.sync_learner({name: LearnerProgress(number - 1, number - 1)})
-    aggregator.rounds.want(name, number)
+    aggregator.rounds.request(name, number)
     aggregator.rounds.freeze(name, number, plan)
 
 
@@ -69,14 +68,14 @@ def report(
     aggregator: Aggregator, rewards: dict[str, float], *, name: str = "news", number: int = 1
 ) -> list[tuple[int, str]]:
     refused = aggregator.reports.submit(name, number, list(rewards.items())).result(timeout=30)
-    return [(index, kind.name) for index, kind in refused]
+    return [(index, reason.name) for index, reason in refused]
 
 
-def close(aggregator: Aggregator, *, name: str = "news", number: int = 1) -> Document:
+def close(aggregator: Aggregator, *, name: str = "news", number: int = 1) -> StoredRelease:
     aggregator.releases.close_round(name, number)
     aggregator.epochs.sync_learner({name: LearnerProgress(number, number)})
     return read(aggregator.releases.read(name, number))
 
 
-def read(document: bytes) -> Document:
-    return msgspec.json.decode(document, type=Document)
+def read(document: bytes) -> StoredRelease:
+    return msgspec.json.decode(document, type=StoredRelease)

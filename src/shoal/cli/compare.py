@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shoal.cli.options import (
-    engine_options,
-    instances_option,
-    json_option,
-    means_option,
-    out_option,
-    policies_option,
-    policy_options,
-    problem_options,
-    reward_options,
-    runs_option,
-)
+from shoal.cli import console, options
 from shoal.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -28,22 +17,21 @@ if TYPE_CHECKING:
 
 
 @click.command(name="compare")
-@instances_option
-@policies_option("the paper's five")
-@problem_options
-@runs_option(20, "Runs of each policy.")
-@reward_options
-@means_option
-@policy_options
-@engine_options
-@out_option(
+@options.instances
+@options.policies("the paper's five")
+@options.problem
+@options.runs(20, "Runs of each policy.")
+@options.rewards
+@options.means
+@options.of_policy
+@options.engine
+@options.out(
     "folder", "A new folder for records (Parquet), figures (PNG, SVG) and the configuration."
 )
-@json_option
+@options.as_json
 def command(
     policies: list[str] | None,
     means_file: str | None,
-    options: dict[str, Any],
     out: Path | None,
     as_json: bool,
     **experiment: Any,
@@ -54,7 +42,6 @@ def command(
     regret with its 95 % interval. Options that "shoal tune" chose on separate instances are used
     unless --untuned is given; -o POLICY.NAME=VALUE overrides them.
     """
-    from shoal.cli import console
     from shoal.experiments.comparison import PAPER_POLICIES, compare, new_folder
     from shoal.instances import load_means
 
@@ -62,9 +49,8 @@ def command(
         result = compare(
             policies=policies or PAPER_POLICIES,
             means=load_means(means_file) if means_file else None,
-            options=_by_policy(options),
             progress=progress,
-            **experiment,
+            **experiment | {"options": _by_policy(experiment["options"])},
         )
     if means_file:
         result = replace(result, config={**result.config, "means_file": means_file})
@@ -81,13 +67,13 @@ def command(
             for name, figure in regret_figures(result.curves()).items():
                 save(figure, folder / f"regret-{name}")
         if not as_json:
-            console.out.print(f"Records, figures and configuration: {out}", highlight=False)
+            click.echo(f"Records, figures and configuration: {out}")
 
 
-def _by_policy(options: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def _by_policy(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Sort options whose names are POLICY.NAME."""
     by_policy: dict[str, dict[str, Any]] = {}
-    for name, value in options.items():
+    for name, value in values.items():
         policy, _, option = name.rpartition(".")
         if not policy:
             raise InvalidInputError(f"option must be POLICY.NAME=VALUE here; got {name!r}.")
@@ -96,10 +82,8 @@ def _by_policy(options: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _show(result: Comparison) -> None:
-    from shoal.cli import console
-
-    config, summary = result.config, result.summary()
-    for (instance,), rows in summary.group_by("instance", maintain_order=True):
+    config = result.config
+    for (instance,), rows in result.summary().group_by("instance", maintain_order=True):
         console.table(
             f"{instance}: total regret of {config['n_users']} users over "
             f"{config['horizon']:,} rounds, {config['n_runs']} runs",

@@ -1,17 +1,17 @@
-"""Output for people: progress on standard error, tables on standard output."""
+"""Output for people: progress on standard error, tables on standard output.
+
+Rich is loaded with the first output, so that the modules of commands are quick to load.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Protocol
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
-
-# Names of folders and options are output as they are: "run[a]" is no markup, ":x:" no emoji.
-out = Console(markup=False, emoji=False)
-err = Console(stderr=True, markup=False, emoji=False)
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 class Update(Protocol):
@@ -21,26 +21,34 @@ class Update(Protocol):
         """Show what has just finished (or ""), the work done, the work in all, and a new title."""
 
 
-@contextmanager
-def waiting(title: str) -> Iterator[None]:
+@cache
+def terminal(*, stderr: bool = False) -> Console:
+    """Return what writes to a standard stream, names as they are: "run[a]" is no markup."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, markup=False, emoji=False)
+
+
+def waiting(title: str) -> AbstractContextManager[object]:
     """Show that work of unknown length is in progress."""
-    with err.status(title):
-        yield
+    return terminal(stderr=True).status(title)
 
 
 @contextmanager
 def progress(title: str) -> Iterator[Update]:
     """Show a bar; yields the function that moves it."""
-    with Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=err,
+    from rich import progress as parts
+
+    with parts.Progress(
+        parts.TextColumn("{task.description}", markup=False),
+        parts.BarColumn(),
+        parts.TextColumn("{task.percentage:>3.0f} %"),
+        parts.TimeElapsedColumn(),
+        parts.TextColumn("left"),
+        parts.TimeRemainingColumn(),
+        console=terminal(stderr=True),
         transient=True,
-        disable=not err.is_interactive,
+        disable=not terminal(stderr=True).is_interactive,
     ) as bar:
         task = bar.add_task(title, total=None)
 
@@ -66,6 +74,9 @@ def counter(progress: Update, total: int) -> Callable[[int], None]:
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print a table; numbers are aligned on the right."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
     output = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     for index, column in enumerate(columns):
         number = bool(rows) and not isinstance(rows[0][index], str)
@@ -73,8 +84,8 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> 
             column, justify="right" if number else "left", no_wrap=index == 0, overflow="fold"
         )
     for row in rows:
-        output.add_row(*(_format(value) for value in row))
-    out.print(output)
+        output.add_row(*map(_format, row))
+    terminal().print(output)
 
 
 def _format(value: Any) -> str:

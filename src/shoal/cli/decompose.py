@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from shoal.cli.options import json_option, out_option
-
-if TYPE_CHECKING:
-    from shoal.arrays import BoolArray
-    from shoal.decompositions import Certificate, Decomposition
+from shoal.cli import console, options
+from shoal.errors import InvalidInputError
 
 
 @click.command(name="decompose")
@@ -25,10 +21,10 @@ if TYPE_CHECKING:
 )
 @click.option("--method", default="euler", help="euler, optimal, lp, blocks, greedy or random.")
 @click.option("--seed", default=0, help="For the methods that draw.")
-@out_option(
+@options.out(
     "folder", "A new folder for the assignments (Parquet) and the picture of loads (PNG, SVG)."
 )
-@json_option
+@options.as_json
 def command(
     file: str,
     demand: int | None,
@@ -45,56 +41,31 @@ def command(
     """
     import numpy as np
 
-    from shoal.cli import console
     from shoal.decompositions import decompose, is_decomposition
     from shoal.decompositions.files import read_active, write_assignments
-    from shoal.errors import InvalidInputError
     from shoal.experiments.comparison import new_folder
 
     active, file_demand = read_active(file)
     demand = file_demand if demand is None else demand
     if demand is None:
         raise InvalidInputError("demand must be given, by --demand or in FILE; got none.")
-    with console.waiting(f"{method} for {len(active):,} users"):
+    n_users, n_arms = active.shape
+    with console.waiting(f"{method} for {n_users:,} users"):
         rng = np.random.default_rng(seed)
         decomposition = decompose(active, demand, min_crowd=min_crowd, method=method, rng=rng)
         certificate = is_decomposition(active, demand, decomposition, min_crowd=min_crowd)
     if out:
+        from shoal.figures import loads_figure, save
+
+        loads = [np.bincount(row, minlength=n_arms) for row in decomposition.assignments]
         with new_folder(out) as folder:
             write_assignments(decomposition, folder / "assignments.parquet")
-            _draw_loads(decomposition, active.shape[1], min_crowd, method, folder / "loads")
-    if as_json:
-        click.echo(json.dumps(_summary(active, demand, method, decomposition, certificate)))
-        return
-    console.table(
-        f"{method}: {active.shape[0]:,} users, {active.shape[1]} arms",
-        ["demand D", "assignments R", "R/D", "different", "smallest crowd", "certificate"],
-        [
-            (
-                str(demand),
-                decomposition.total,
-                certificate.ratio,
-                len(decomposition.repeats),
-                certificate.smallest_crowd,
-                "holds" if certificate else certificate.reason,
-            )
-        ],
-    )
-    if out:
-        console.out.print(f"Assignments and picture: {out}", highlight=False)
-
-
-def _summary(
-    active: BoolArray,
-    demand: int,
-    method: str,
-    decomposition: Decomposition,
-    certificate: Certificate,
-) -> dict[str, object]:
-    return {
+            title = f"Crowds, {method}"
+            save(loads_figure(np.array(loads), min_crowd=min_crowd, title=title), folder / "loads")
+    summary = {
         "method": method,
-        "users": active.shape[0],
-        "arms": active.shape[1],
+        "users": n_users,
+        "arms": n_arms,
         "demand": demand,
         "assignments": decomposition.total,
         "different": len(decomposition.repeats),
@@ -103,15 +74,14 @@ def _summary(
         "certified": bool(certificate),
         "reason": certificate.reason,
     }
-
-
-def _draw_loads(
-    decomposition: Decomposition, n_arms: int, min_crowd: int, method: str, path: Path
-) -> None:
-    import numpy as np
-
-    from shoal.figures import loads_figure, save
-
-    rows = decomposition.assignments
-    loads = np.array([np.bincount(row, minlength=n_arms) for row in rows])
-    save(loads_figure(loads, min_crowd=min_crowd, title=f"Crowds, {method}"), path)
+    if as_json:
+        click.echo(json.dumps(summary))
+        return
+    shown = ("assignments", "ratio", "different", "smallest_crowd")
+    console.table(
+        f"{method}: {n_users:,} users, {n_arms} arms",
+        ["demand D", "assignments R", "R/D", "different", "smallest crowd", "certificate"],
+        [(str(demand), *(summary[name] for name in shown), certificate.reason or "holds")],
+    )
+    if out:
+        click.echo(f"Assignments and picture: {out}")

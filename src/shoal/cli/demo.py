@@ -6,24 +6,22 @@ import json
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.box import SIMPLE_HEAD
-from rich.live import Live
-from rich.table import Table
 
-from shoal.cli import console
-from shoal.cli.options import json_option
+from shoal.cli import console, options
 from shoal.cli.serve import need_service
 from shoal.errors import ShoalError
 
 if TYPE_CHECKING:
     import numpy as np
     from playwright.sync_api import Browser
+    from rich.table import Table
 
     from shoal.arrays import FloatArray
     from shoal.client import Release
@@ -37,7 +35,7 @@ BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 50
 STEP_MILLISECONDS = 10_000  # that any one step may take
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-OPTIONS = [
+BROWSER_OPTIONS = [
     "--disable-gpu", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--no-first-run", "--hide-scrollbars",
     "--no-sandbox",  # it only ever sees this machine's pages
@@ -62,7 +60,7 @@ OPTIONS = [
     type=click.Path(path_type=Path, dir_okay=False),
     help="A PNG file for a picture of the campaign's page at the end.",
 )
-@json_option
+@options.as_json
 def command(
     seconds: float | None,
     headless: bool,
@@ -77,6 +75,8 @@ def command(
     Everything happens on this machine, in a temporary folder; Ctrl-C ends it and cleans up.
     """
     need_service()
+    from rich.live import Live
+
     from shoal.client import Client
     from shoal.experiments.audience import Audience
     from shoal.service.embedded import embedded
@@ -96,23 +96,24 @@ def command(
             audience.join(CAMPAIGN, min_group_size=min_group_size)
         watch = Watch(audience.best_single, audience.full_knowledge, min_group_size)
         if not as_json:
-            console.out.print(
+            click.echo(
                 f"Watch it at {service.url}/ and log in with the analyst's token:\n"
-                f"{service.tokens['analyst']}\nCtrl-C ends it.",
-                highlight=False,
-                soft_wrap=True,
+                f"{service.tokens['analyst']}\nCtrl-C ends it."
             )
+        screen = Live(console=console.terminal(), transient=True, auto_refresh=False)
+        live = not (headless or as_json)
         try:
-            with live(watch, visible=not (headless or as_json)) as redraw:
+            with screen if live else nullcontext():
                 ends = time.monotonic() + (seconds or float("inf"))
                 while watch.rounds < 2 or time.monotonic() < ends:
                     number = watch.rounds + 1
-                    watch.add_reward(audience.play(CAMPAIGN, number))
+                    watch.rewards.append(audience.play(CAMPAIGN, number))
                     if number > 1:  # the round before is on the learner's record by now
                         watch.add_release(analyst.release(CAMPAIGN, number - 1))
-                    redraw()
+                    if live:
+                        screen.update(watch.table(), refresh=True)
         except KeyboardInterrupt:
-            console.err.print("stopping")
+            click.echo("stopping", err=True)
         if picture is not None:
             save_picture(service, picture)
     if as_json:
@@ -135,113 +136,89 @@ def draw_means(
     return clustered(n_users, n_arms, rng=rng, rate=RATE), rng
 
 
-def save_picture(service: Embedded, file: Path) -> None:
-    """Take a picture of the campaign's page, or say what is missing for it."""
-    message = f"Picture of the campaign's page: {file}"
-    try:
-        take_picture(service.url, service.tokens["analyst"], f"/campaigns/{CAMPAIGN}", file)
-    except ShoalError as error:
-        message = f"No picture: {error}"
-    console.err.print(message, highlight=False)
-
-
+@dataclass
 class Watch:
-    """The rewards and the releases of a campaign so far, beside what could be earned per user."""
+    """The rewards and the releases of a campaign so far, beside what could be earned per user.
 
-    def __init__(self, best_single: float, full_knowledge: float, min_group_size: int) -> None:
-        self._best_single, self._full_knowledge = best_single, full_knowledge
-        self._min_group_size = min_group_size
-        self._rewards: list[float] = []
-        self._totals = self._withheld = 0
-        self._smallest: int | None = None
+    A round's reward per user is known to the audience alone; all others know released totals.
+    """
+
+    best_single: float
+    full_knowledge: float
+    min_group_size: int
+    rewards: list[float] = field(default_factory=list)
+    totals: int = 0
+    smallest: int | None = None
+    withheld: int = 0
 
     @property
     def rounds(self) -> int:
         """How many rounds were played."""
-        return len(self._rewards)
-
-    def add_reward(self, reward: float) -> None:
-        """Add a round's reward per user, which only the audience knows."""
-        self._rewards.append(reward)
+        return len(self.rewards)
 
     def add_release(self, release: Release) -> None:
-        """Add a round's released totals, which are all that anyone else knows."""
-        self._totals += len(release.totals)
-        self._withheld += release.withheld
+        """Add what was released of a round."""
+        self.totals += len(release.totals)
+        self.withheld += release.withheld
         sizes = [total.reporters for total in release.totals]
-        if self._smallest is not None:
-            sizes.append(self._smallest)
-        self._smallest = min(sizes, default=None)
+        if self.smallest is not None:
+            sizes.append(self.smallest)
+        self.smallest = min(sizes, default=None)
 
     def summary(self) -> dict[str, float | int | None]:
         """Return the numbers so far by name."""
         return {
             "rounds": self.rounds,
-            "first_reward": _mean(self._rewards[:FIRST]),
-            "reward": self._recent_reward,
-            "best_single_arm": self._best_single,
-            "full_knowledge": self._full_knowledge,
-            "min_group_size": self._min_group_size,
-            "totals": self._totals,
-            "smallest_group": self._smallest,
-            "withheld": self._withheld,
+            "first_reward": _mean(self.rewards[:FIRST]),
+            "reward": _mean(self.rewards[-RECENT:]),
+            "best_single_arm": self.best_single,
+            "full_knowledge": self.full_knowledge,
+            "min_group_size": self.min_group_size,
+            "totals": self.totals,
+            "smallest_group": self.smallest,
+            "withheld": self.withheld,
         }
 
     def table(self) -> Table:
         """Return the numbers as a table, with the curve so far."""
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table
+
         table = Table(box=SIMPLE_HEAD, show_header=False, title="", pad_edge=False)
         table.add_column(no_wrap=True)
         table.add_column()
-        for name, value in (
-            ("round", f"{self.rounds:,}"),
-            ("reward per user", f"{self._recent_reward:.3f}"),
-            ("", self._curve()),
-            (f"in the first {FIRST} rounds", f"{_mean(self._rewards[:FIRST]):.3f}"),
-            ("best single arm, true mean", f"{self._best_single:.3f}"),
-            ("full knowledge, true mean", f"{self._full_knowledge:.3f}"),
-            ("totals released", f"{self._totals:,}"),
-            ("smallest group", f"{self._smallest or '-'}  (C = {self._min_group_size})"),
-            ("groups withheld", f"{self._withheld:,}"),
-        ):
-            table.add_row(name, value)
+        table.add_row("round", f"{self.rounds:,}")
+        table.add_row("reward per user", f"{_mean(self.rewards[-RECENT:]):.3f}")
+        table.add_row("", self._curve())
+        table.add_row(f"in the first {FIRST} rounds", f"{_mean(self.rewards[:FIRST]):.3f}")
+        table.add_row("best single arm, true mean", f"{self.best_single:.3f}")
+        table.add_row("full knowledge, true mean", f"{self.full_knowledge:.3f}")
+        table.add_row("totals released", f"{self.totals:,}")
+        table.add_row("smallest group", f"{self.smallest or '-'}  (C = {self.min_group_size})")
+        table.add_row("groups withheld", f"{self.withheld:,}")
         return table
-
-    @property
-    def _recent_reward(self) -> float:
-        return _mean(self._rewards[-RECENT:])
 
     def print_summary(self) -> None:
         """Print the table and a sentence on what it means."""
-        console.out.print(self.table())
-        if self._smallest is None:
-            console.out.print("It ended before anything was learnt.")
+        console.terminal().print(self.table())
+        if self.smallest is None:
+            click.echo("It ended before anything was learnt.")
             return
-        gain = self._recent_reward / self._best_single - 1
+        gain = _mean(self.rewards[-RECENT:]) / self.best_single - 1
         more = "more" if gain >= 0 else "less"
-        console.out.print(
+        click.echo(
             f"Everyone is shown an arm of their own: {abs(gain):.0%} {more} reward than the best "
-            f"single arm gives.\nIt was learnt from totals of at least {self._smallest} users; no "
-            "user's reward was stored, or seen by the learner.",
-            highlight=False,
+            f"single arm gives.\nIt was learnt from totals of at least {self.smallest} users; no "
+            "user's reward was stored, or seen by the learner."
         )
 
     def _curve(self) -> str:
         """Draw the rewards so far, from the least to full knowledge, at most ``WIDTH`` wide."""
         size = -(-self.rounds // WIDTH) or 1
-        parts = [_mean(self._rewards[i : i + size]) for i in range(0, self.rounds, size)]
+        parts = [_mean(self.rewards[i : i + size]) for i in range(0, self.rounds, size)]
         least, steps = min(parts, default=0.0), len(BARS) - 1
-        reach = max(self._full_knowledge - least, 1e-9)
+        reach = max(self.full_knowledge - least, 1e-9)
         return "".join(BARS[min(steps, int(steps * (p - least) / reach))] for p in parts)
-
-
-@contextmanager
-def live(watch: Watch, *, visible: bool) -> Iterator[Callable[[], None]]:
-    """Show the table while the block runs; yields a function that redraws it."""
-    if not visible:
-        yield lambda: None
-        return
-    with Live(console=console.out, transient=True, auto_refresh=False) as screen:
-        yield lambda: screen.update(watch.table(), refresh=True)
 
 
 def _mean(values: list[float]) -> float:
@@ -260,7 +237,7 @@ def open_browser() -> Iterator[Browser]:
         raise ShoalError("a picture needs playwright: pip install playwright.") from None
     try:
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=executable, args=OPTIONS)
+            browser = playwright.chromium.launch(executable_path=executable, args=BROWSER_OPTIONS)
             yield browser
             browser.close()
     except Error as error:
@@ -268,14 +245,19 @@ def open_browser() -> Iterator[Browser]:
         raise ShoalError(f"the picture could not be taken: {reason}") from None
 
 
-def take_picture(url: str, token: str, path: str, file: Path) -> None:
-    """Log in at ``url`` with a token, go to ``path`` and save the page as a PNG file."""
-    with open_browser() as browser:
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
-        page.set_default_timeout(STEP_MILLISECONDS)
-        page.goto(f"{url}/login")
-        page.fill("input[name=token]", token)
-        page.press("input[name=token]", "Enter")
-        page.wait_for_url(lambda address: "/login" not in address)
-        page.goto(f"{url}{path}", wait_until="networkidle")
-        page.screenshot(path=file, full_page=True)
+def save_picture(service: Embedded, file: Path) -> None:
+    """Log in as the analyst and save the campaign's page, or say what is missing for it."""
+    message = f"Picture of the campaign's page: {file}"
+    try:
+        with open_browser() as browser:
+            page = browser.new_page(viewport={"width": 1280, "height": 800})
+            page.set_default_timeout(STEP_MILLISECONDS)
+            page.goto(f"{service.url}/login")
+            page.fill("input[name=token]", service.tokens["analyst"])
+            page.press("input[name=token]", "Enter")
+            page.wait_for_url(lambda address: "/login" not in address)
+            page.goto(f"{service.url}/campaigns/{CAMPAIGN}", wait_until="networkidle")
+            page.screenshot(path=file, full_page=True)
+    except ShoalError as error:
+        message = f"No picture: {error}"
+    click.echo(message, err=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from shoal.cli.options import json_option
+from shoal.cli import options
 from shoal.cli.serve import with_settings
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     default="both",
     help="Which role's settings and store to check.",
 )
-@json_option
+@options.as_json
 def command(
     settings: Settings, role: Literal["both", "aggregator", "learner"], as_json: bool
 ) -> None:

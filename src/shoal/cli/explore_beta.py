@@ -1,4 +1,4 @@
-"""``shoal research explore-beta``: search for the graph that is hardest to decompose ."""
+"""``shoal research explore-beta``: search for the graph that is hardest to decompose."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shoal.cli.options import json_option, out_option
+from shoal.cli import console, options
 
 if TYPE_CHECKING:
     from shoal.decompositions.beta.search import HardestGraph
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 @click.option("--cluster-size", default=2, help="U, at least C+1.")
 @click.option("--seconds", default=10.0, help="Time to search for.")
 @click.option("--seed", default=0, help="For the local search.")
-@out_option("file", "A new JSON file for the hardest graph, its beta and the certificate.")
-@json_option
+@options.out("file", "A new JSON file for the hardest graph, its beta and the certificate.")
+@options.as_json
 def command(
     n_arms: int,
     min_group_size: int,
@@ -39,7 +39,6 @@ def command(
     """
     import numpy as np
 
-    from shoal.cli import console
     from shoal.decompositions.beta.search import SearchProgress, hardest_graph
     from shoal.model.numbers import positive_number
 
@@ -91,16 +90,9 @@ def _as_dict(hardest: HardestGraph) -> dict[str, Any]:
         "active": [np.flatnonzero(row).tolist() for row in hardest.active],
         "certificate": {
             "open_sets": [np.flatnonzero(row).tolist() for row in proof.open_sets],
-            "set_weights": _as_text(proof.set_weights),
-            "plays": _as_text(proof.plays),
-            "prices": _as_text(proof.prices),
-            "crowd_prices": _as_text(proof.crowd_prices),
+            "set_weights": proof.set_weights.astype(str).tolist(),
+            "plays": proof.plays.astype(str).tolist(),
+            "prices": proof.prices.astype(str).tolist(),
+            "crowd_prices": proof.crowd_prices.astype(str).tolist(),
         },
     }
-
-
-def _as_text(fractions: Any) -> Any:
-    """Return fractions as text, in lists of the same shape."""
-    if hasattr(fractions, "__len__"):
-        return [_as_text(part) for part in fractions]
-    return str(fractions)

@@ -1,9 +1,9 @@
 """The entry point: finds the command; an input that Shoal refuses is one line and exit code 2.
 
-A command's module is loaded when it is needed, so that ``shoal --help`` is quick.
+A command's module imports what it runs when it runs it, so that ``shoal --help`` is quick.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -12,61 +12,49 @@ import click
 from shoal import __version__
 from shoal.errors import ShoalError, UnknownNameError
 
-COMMANDS = {
-    "backup": "Copy a store to a file while the service runs.",
-    "compare": "Run several policies on the same instances; by default the paper's experiment.",
-    "demo": "Start the service and watch it learn from a population with tastes.",
-    "doctor": "Check the service's settings, stores and clocks, and every stored plan and release.",
-    "export": "Write a campaign's released totals as Parquet.",
-    "policies": "Show the policies, what each needs and what it guarantees.",
-    "price": "Say what each least group size costs, and recommend one.",
-    "report": "Write a sweep or a comparison as one HTML page that can be mailed.",
-    "research": "Decompose demands for feedback; explore the paper's open problem.",
-    "restore": "Fill an empty store from a backup.",
-    "serve": "Run the service: both roles, or one of them.",
-    "simulate": "Run one policy and show its regret over time.",
-    "status": "Show how far a sweep is: done, running, failed, time left.",
-    "sweep": "Play a grid of simulations that continues where it was stopped.",
-    "tune": "Choose hyperparameters on separate validation instances.",
-}
+COMMANDS = (
+    "backup", "compare", "demo", "doctor", "export", "policies", "price", "report", "research",
+    "restore", "serve", "simulate", "status", "sweep", "tune",
+)  # fmt: skip
 MOVED = {name: f"shoal research {name}" for name in ("decompose", "explore-beta")}
 
 
 class Commands(click.Group):
     """A group whose commands live in the modules of the same name.
 
-    ``table`` describes each command; ``moved`` says what replaces a former one.
+    ``names`` lists them; ``moved`` says what replaces a former one.
     """
 
     def __init__(
         self,
         *arguments: Any,
-        table: Mapping[str, str],
+        names: Sequence[str],
         moved: Mapping[str, str] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(*arguments, **options)
-        self._table = table
+        self._names = names
         self._moved = moved or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the table."""
-        return list(self._table)
+        """Return the names in their order."""
+        return list(self._names)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         """Load the module that holds the command."""
         if cmd_name in self._moved:
             raise RefusedInput(f"shoal {cmd_name} is now: {self._moved[cmd_name]}")
-        if cmd_name not in self._table:
-            raise click.UsageError(str(UnknownNameError("command", cmd_name, self._table)))
+        if cmd_name not in self._names:
+            raise click.UsageError(str(UnknownNameError("command", cmd_name, self._names)))
         module = import_module(f"shoal.cli.{cmd_name.replace('-', '_')}")
         command: click.Command = module.command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the table without loading any command."""
+        """Write the first paragraph of each command's help, which click would cut short."""
+        texts = {name: self.get_command(ctx, name).help or "" for name in self._names}
         with formatter.section("Commands"):
-            formatter.write_dl(list(self._table.items()))
+            formatter.write_dl([(name, text.split("\n\n")[0]) for name, text in texts.items()])
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; a refusal has exit code 2, and Ctrl-C has 130."""
@@ -98,7 +86,7 @@ class Stopped(click.ClickException):
 
 @click.group(
     cls=Commands,
-    table=COMMANDS,
+    names=COMMANDS,
     moved=MOVED,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )

@@ -1,7 +1,7 @@
 """Options that several commands share, each declared once, and how their values are read.
 
 An option has the name of the library's keyword that it sets, so that a command passes most of them
-on as they are.
+on as they are. Commands import this module whole: ``@options.problem``, ``@options.out(...)``.
 """
 
 import json
@@ -55,43 +55,37 @@ def combined(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
     return decorate
 
 
-seed_option = click.option("--seed", default=0, help="Same seed, same bytes.")
-problem_options = combined(
+seed = click.option("--seed", default=0, help="Same seed, same bytes.")
+problem = combined(
     click.option("--users", "n_users", default=50, help="Users N."),
     click.option("--arms", "n_arms", default=5, help="Arms K."),
     click.option(
-        "--min-group-size",
-        default=4,
-        help="Least users C behind any total that is seen.",
+        "--min-group-size", default=4, help="Least users C behind any total that is seen."
     ),
     click.option("--horizon", default=100_000, help="Rounds T to play."),
-    seed_option,
+    seed,
 )
-reward_options = combined(
+rewards = combined(
     click.option(
-        "--rewards",
-        default="bernoulli",
-        help="bernoulli, gaussian, bounded or deterministic.",
+        "--rewards", default="bernoulli", help="bernoulli, gaussian, bounded or deterministic."
     ),
     click.option(
-        "--participation",
-        default=1.0,
-        help="Probability that a user reports in a round.",
+        "--participation", default=1.0, help="Probability that a user reports in a round."
     ),
 )
-instances_option = click.option(
+instances = click.option(
     "--instances",
     default="uniform,linear",
     help="Classes of instances.",
     callback=lambda context, option, text: split_names(text),
 )
-means_option = click.option(
+means = click.option(
     "--means",
     "means_file",
     type=click.Path(dir_okay=False),
     help="Your own matrix of expected rewards, a row per user: CSV, Parquet or .npy.",
 )
-policy_options = combined(
+of_policy = combined(
     click.option(
         "--option",
         "-o",
@@ -109,25 +103,10 @@ policy_options = combined(
         callback=lambda context, option, untuned: not untuned,
     ),
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
-_engine_options = combined(
-    click.option(
-        "--engine",
-        default="local",
-        help="local (processes on this machine) or ray (a cluster).",
-    ),
-    click.option(
-        "--address",
-        metavar="HOST:PORT",
-        help="A Ray cluster to join; by default one is started here.",
-    ),
-    click.option(
-        "--workers", "n_workers", type=int, help="Tasks at a time; by default one per core."
-    ),
-)
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
 
 
-def policies_option(default: str) -> Callable[[Command], Command]:
+def policies(default: str) -> Callable[[Command], Command]:
     """Return --policies, a list of names; its help says what the default is."""
     return click.option(
         "--policies",
@@ -136,7 +115,12 @@ def policies_option(default: str) -> Callable[[Command], Command]:
     )
 
 
-def out_option(kind: str, description: str) -> Callable[[Command], Command]:
+def runs(default: int, description: str) -> Callable[[Command], Command]:
+    """Return --runs, with what a run is in this command."""
+    return click.option("--runs", "n_runs", default=default, help=description)
+
+
+def out(kind: str, description: str) -> Callable[[Command], Command]:
     """Return --out, a new "file" or "folder" that is refused before the work starts."""
 
     def check(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
@@ -150,14 +134,20 @@ def out_option(kind: str, description: str) -> Callable[[Command], Command]:
     return click.option("--out", type=where, help=description, callback=check)
 
 
-def runs_option(default: int, description: str) -> Callable[[Command], Command]:
-    """Return --runs, with what a run is in this command."""
-    return click.option("--runs", "n_runs", default=default, help=description)
-
-
-def engine_options(command: Command) -> Command:
+def engine(command: Command) -> Command:
     """Add the options that say where the work runs; the command takes the ``engine``."""
 
+    @click.option(
+        "--engine", default="local", help="local (processes on this machine) or ray (a cluster)."
+    )
+    @click.option(
+        "--address",
+        metavar="HOST:PORT",
+        help="A Ray cluster to join; by default one is started here.",
+    )
+    @click.option(
+        "--workers", "n_workers", type=int, help="Tasks at a time; by default one per core."
+    )
     @wraps(command)
     def with_engine(
         *, engine: str, address: str | None, n_workers: int | None, **values: Any
@@ -166,4 +156,4 @@ def engine_options(command: Command) -> Command:
 
         return command(engine=make_engine(engine, n_workers=n_workers, address=address), **values)
 
-    return _engine_options(with_engine)  # type: ignore[return-value]
+    return with_engine  # type: ignore[return-value]

@@ -9,21 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shoal.arrays import FloatArray
-from shoal.cli.options import (
-    engine_options,
-    json_option,
-    means_option,
-    out_option,
-    policy_options,
-    reward_options,
-    runs_option,
-    seed_option,
-    split_names,
-)
+from shoal.cli import console, options
 from shoal.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from shoal.arrays import FloatArray
     from shoal.experiments import Cost, Price
 
 
@@ -31,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--users", "n_users", type=int, help="Users N, with --rate.")
 @click.option("--arms", "n_arms", type=int, help="Arms K, with --rate.")
 @click.option("--rate", type=float, help="Mean reward over users and arms: populations are drawn.")
-@means_option
+@options.means
 @click.option(
     "--log",
     "log_file",
@@ -48,19 +38,19 @@ if TYPE_CHECKING:
     "min_group_sizes",
     default="1,5,10,20,50",
     help="The least group sizes C to compare.",
-    callback=lambda context, option, text: [_integer(size) for size in split_names(text)],
+    callback=lambda context, option, text: [_integer(size) for size in options.split_names(text)],
 )
 @click.option("--policy", default="shoal", help="The learner.")
-@policy_options
-@reward_options
-@runs_option(7, "Populations to play.")
+@options.of_policy
+@options.rewards
+@options.runs(7, "Populations to play.")
 @click.option(
     "--sample", type=int, help="Users to play of a larger population; by default 10,000 or more."
 )
-@seed_option
-@engine_options
-@out_option("folder", "A new folder for the answer (JSON) and the figure (PNG, SVG).")
-@json_option
+@options.seed
+@options.engine
+@options.out("folder", "A new folder for the answer (JSON) and the figure (PNG, SVG).")
+@options.as_json
 def command(
     rate: float | None,
     means_file: str | None,
@@ -75,7 +65,6 @@ def command(
 
     Give --users, --arms and --rate, and populations are drawn; or --means or --log for your own.
     """
-    from shoal.cli import console
     from shoal.experiments import price
     from shoal.experiments.comparison import new_folder
 
@@ -105,22 +94,22 @@ def command(
             (folder / "price.json").write_text(text + "\n", encoding="utf-8")
             save(price_figure(answer.to_dict()), folder / "price")
         if not as_json:
-            console.out.print(f"Answer and figure: {out}", highlight=False)
+            click.echo(f"Answer and figure: {out}")
 
 
 def _means(means_file: str | None, log_file: str | None, columns: str) -> FloatArray | None:
-    from shoal.cli import console
     from shoal.instances import from_log, load_means
 
     if means_file:
         return load_means(means_file)
     if not log_file:
         return None
-    if len(split_names(columns)) != 3:
+    names = options.split_names(columns)
+    if len(names) != 3:
         raise InvalidInputError(f"columns must name user, arm and reward; got {columns!r}.")
-    user, arm, reward = split_names(columns)
+    user, arm, reward = names
     logged = from_log(log_file, user=user, arm=arm, reward=reward)
-    console.err.print(f"{log_file}: {logged.report}", highlight=False, soft_wrap=True)
+    click.echo(f"{log_file}: {logged.report}", err=True)
     return logged.means
 
 
@@ -132,8 +121,6 @@ def _integer(text: str) -> int:
 
 
 def _show(answer: Price) -> None:
-    from shoal.cli import console
-
     config, first = answer.config, answer.costs[0].min_group_size
     digits = 3 if abs(answer.best_arm) >= 0.02 else 5
 
@@ -175,4 +162,4 @@ def _show(answer: Price) -> None:
         *answer.notes,
         f"Recommendation: {answer.recommendation}",
     ):
-        console.out.print(line, highlight=False, soft_wrap=True)
+        click.echo(line)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shoal.cli.options import out_option
+from shoal.cli import console, options
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -23,7 +23,7 @@ COST = {"smallest group": "smallest_group", "withheld": "withheld", "seconds": "
 
 @click.command(name="report")
 @click.argument("folder", type=click.Path(path_type=Path))
-@out_option(
+@options.out(
     "file", "A new file for the page; by default report.html in FOLDER, which is overwritten."
 )
 def command(folder: Path, out: Path | None) -> None:
@@ -33,7 +33,6 @@ def command(folder: Path, out: Path | None) -> None:
     it needs and fetches nothing; a click on a column sorts by it.
     """
     from shoal import __version__
-    from shoal.cli import console
     from shoal.experiments.sweep.folder import write_result
     from shoal.figures.report import report_page
 
@@ -49,7 +48,7 @@ def command(folder: Path, out: Path | None) -> None:
     target = out or folder / "report.html"
     target.parent.mkdir(parents=True, exist_ok=True)
     write_result(target, page.encode())
-    console.out.print(f"{target}", highlight=False, soft_wrap=True)
+    click.echo(target)
 
 
 def _comparison(folder: Path) -> tuple[str, list[Section], dict[str, Any]]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,9 @@ from shoal.errors import ShoalError
 
 if TYPE_CHECKING:
     from shoal.service.settings import Settings
+
+    # What stands before a role: how to read the settings, and the flags.
+    ServeOptions = tuple[Callable[[], Settings], dict[str, bool]]
 
 SERVICE = (
     "fastapi", "uvicorn", "msgspec", "sqlalchemy", "alembic", "httpx", "prometheus_client",
@@ -40,19 +43,6 @@ def need_service() -> None:
     missing = [name for name in SERVICE if find_spec(name) is None]
     if missing:
         raise ShoalError(f"{missing[0]} is missing: pip install 'shoal[service]'.")
-
-
-class ServeOptions(NamedTuple):
-    """The options of ``serve``, which stand before a role."""
-
-    config: Path | None
-    data: Path | None
-    new_tokens: bool
-    abandon_open_rounds: bool
-
-    def settings(self) -> Settings:
-        """Read the settings."""
-        return read_settings(self.config, self.data)
 
 
 def read_settings(config: Path | None, data: Path | None) -> Settings:
@@ -86,42 +76,37 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     help="If the key is lost: abandon the open rounds, whose sums can't be read.",
 )
 @click.pass_context
-def command(ctx: click.Context, /, **values: Any) -> None:
+def command(ctx: click.Context, /, config: Path | None, data: Path | None, **flags: bool) -> None:
     """Run the service until it is stopped.
 
     Without a role, one process tree runs both on this machine. The first start prints a token
     for each role, once.
     """
-    ctx.obj = options = ServeOptions(**values)
+    ctx.obj = partial(read_settings, config, data), flags
     if ctx.invoked_subcommand is None:
-        settings = options.settings()
+        settings = read_settings(config, data)
         from shoal.service.supervisor import run_both
 
-        flags = ["--new-tokens"] * options.new_tokens
-        flags += ["--abandon-open-rounds"] * options.abandon_open_rounds
-        raise SystemExit(run_both(settings, options=flags))
+        chosen = [f"--{name.replace('_', '-')}" for name, value in flags.items() if value]
+        raise SystemExit(run_both(settings, options=chosen))
 
 
 @command.command()
 @click.pass_obj
 def aggregator(options: ServeOptions) -> None:
     """Run the aggregator alone."""
-    settings = options.settings()
+    read, flags = options
+    settings = read()
     from shoal.service.process import run_aggregator
 
-    run_aggregator(
-        settings,
-        announce=click.echo,
-        new_tokens=options.new_tokens,
-        abandon_open_rounds=options.abandon_open_rounds,
-    )
+    run_aggregator(settings, announce=click.echo, **flags)
 
 
 @command.command()
 @click.pass_obj
 def learner(options: ServeOptions) -> None:
     """Run the learner alone; SHOAL_LEARNER_TOKEN is its token."""
-    settings = options.settings()
+    settings = options[0]()
     from shoal.service.process import run_learner
 
     run_learner(settings)

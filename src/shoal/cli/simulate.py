@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shoal.cli.options import (
-    engine_options,
-    json_option,
-    means_option,
-    policy_options,
-    problem_options,
-    reward_options,
-)
+from shoal.cli import console, options
 from shoal.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -25,18 +18,18 @@ if TYPE_CHECKING:
 @click.command(name="simulate")
 @click.argument("policy", default="shoal")
 @click.option("--instance", default="uniform", help="Class of the instance.")
-@problem_options
-@reward_options
-@means_option
-@policy_options
+@options.problem
+@options.rewards
+@options.means
+@options.of_policy
 @click.option(
     "--shards",
     "n_shards",
     type=int,
     help="Play the users in so many parts that learn alone, a few in memory at a time.",
 )
-@engine_options
-@json_option
+@options.engine
+@options.as_json
 def command(
     policy: str,
     means_file: str | None,
@@ -51,7 +44,6 @@ def command(
     "shoal tune" chose, unless --untuned is given, and -o NAME=VALUE overrides them. With --shards,
     users are drawn and played shard by shard, on this machine or on a Ray cluster.
     """
-    from shoal.cli import console
     from shoal.experiments import simulate, simulate_shards
     from shoal.instances import load_means
 
@@ -75,25 +67,21 @@ def command(
         else:
             run = simulate(policy, progress=tick, **experiment)
     if as_json:
-        click.echo(
-            json.dumps(
-                {
-                    "policy": policy,
-                    "regret": run.regret,
-                    "rounds": run.rounds.tolist(),
-                    "cumulative_regret": run.cumulative_regret.tolist(),
-                    "smallest_group": run.smallest_group,
-                    "withheld": run.withheld,
-                    "seconds": run.seconds,
-                }
-            )
-        )
-        return
-    _show(run)
+        answer = {
+            "policy": policy,
+            "regret": run.regret,
+            "rounds": run.rounds.tolist(),
+            "cumulative_regret": run.cumulative_regret.tolist(),
+            "smallest_group": run.smallest_group,
+            "withheld": run.withheld,
+            "seconds": run.seconds,
+        }
+        click.echo(json.dumps(answer))
+    else:
+        _show(run)
 
 
 def _show(run: Run) -> None:
-    from shoal.cli import console
     from shoal.experiments.setting import spell
 
     problem = run.problem
@@ -108,10 +96,9 @@ def _show(run: Run) -> None:
         ],
     )
     if run.options:
-        console.out.print(f"options: {spell(run.options)}", highlight=False, soft_wrap=True)
-    console.out.print(
+        click.echo(f"options: {spell(run.options)}")
+    click.echo(
         f"smallest group seen: {run.smallest_group}; totals withheld: {run.withheld:,}; "
         f"{problem.n_users * int(run.rounds[-1]) / run.seconds / 1e6:.1f} million user-rounds/s"
-        f"{' and worker' if shards else ''}",
-        highlight=False,
+        f"{' and worker' if shards else ''}"
     )

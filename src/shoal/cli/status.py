@@ -7,20 +7,19 @@ from pathlib import Path
 
 import click
 
-from shoal.cli.options import json_option
+from shoal.cli import console, options
 
 MOST_SHOWN = 20
 
 
 @click.command(name="status")
 @click.argument("folder", type=click.Path(path_type=Path))
-@json_option
+@options.as_json
 def command(folder: Path, as_json: bool) -> None:
     """Show what a sweep in FOLDER has done, what runs, what failed and the time left.
 
     It may be asked while the sweep runs, after it was stopped or killed, and when it is complete.
     """
-    from shoal.cli import console
     from shoal.experiments.sweep import status
 
     state = status(folder)
@@ -45,4 +44,4 @@ def command(folder: Path, as_json: bool) -> None:
             [(name, why["cell"], why["reason"]) for name, why in first],
         )
     if len(state.failures) > MOST_SHOWN:
-        console.out.print(f"and {len(state.failures) - MOST_SHOWN} more; --json shows them all.")
+        click.echo(f"and {len(state.failures) - MOST_SHOWN} more; --json shows them all.")

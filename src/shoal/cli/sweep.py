@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from shoal.cli import console, options
 from shoal.cli.main import Stopped
-from shoal.cli.options import engine_options, json_option
 
 if TYPE_CHECKING:
     from shoal.engines import Engine
@@ -29,21 +29,14 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Another folder, where FILE has changed since --out was begun; cells of both are copied.",
 )
-@engine_options
-@json_option
-def command(
-    file: Path,
-    out: Path,
-    new: Path | None,
-    engine: Engine,
-    as_json: bool,
-) -> None:
+@options.engine
+@options.as_json
+def command(file: Path, out: Path, new: Path | None, engine: Engine, as_json: bool) -> None:
     """Play every combination of the values in FILE, a TOML file, and keep the records in a folder.
 
     Each finished cell is written at once. However a sweep ends, the same command plays the cells
     that are missing; "shoal status" shows its progress, "shoal report" its results.
     """
-    from shoal.cli import console
     from shoal.experiments.sweep import read_configuration, sweep
 
     configuration = read_configuration(file)

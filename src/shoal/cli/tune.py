@@ -6,25 +6,17 @@ from typing import Any
 
 import click
 
-from shoal.cli.options import (
-    engine_options,
-    instances_option,
-    json_option,
-    out_option,
-    policies_option,
-    problem_options,
-    runs_option,
-)
+from shoal.cli import console, options
 
 
 @click.command(name="tune")
-@instances_option
-@policies_option("all that have a grid")
-@problem_options
-@runs_option(20, "Validation runs per point.")
-@engine_options
-@out_option("file", "A new JSON file for the choices, the grid and the seeds.")
-@json_option
+@options.instances
+@options.policies("all that have a grid")
+@options.problem
+@options.runs(20, "Validation runs per point.")
+@options.engine
+@options.out("file", "A new JSON file for the choices, the grid and the seeds.")
+@options.as_json
 def command(
     policies: list[str] | None, n_runs: int, out: Path | None, as_json: bool, **experiment: Any
 ) -> None:
@@ -34,7 +26,6 @@ def command(
     ships with Shoal was put together from two runs of this command with its defaults, one for the
     paper's policies and one for the others.
     """
-    from shoal.cli import console
     from shoal.experiments.setting import spell
     from shoal.experiments.tune import GRID, tune
 

@@ -6,9 +6,9 @@ changes nothing. So both clients simply try again, with growing pauses, until th
 
 from shoal.client.calls import ServiceError
 from shoal.client.clients import AsyncClient, Client, Refused, Round
-from shoal.wire import Noise, Page, Release, Total, Work
+from shoal.wire import Noise, Page, Release, Total
 
 __all__ = [
     "AsyncClient", "Client", "Noise", "Page", "Refused", "Release", "Round", "ServiceError",
-    "Total", "Work",
+    "Total",
 ]  # fmt: skip

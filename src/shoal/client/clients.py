@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -76,20 +77,20 @@ def operation(
     return cast("Operation[P, T]", start)
 
 
-class Operations:
+class Operations(ABC):
     """Everything that a client does, one method each; how requests are sent is a subclass's."""
 
     _patience: float
 
+    @abstractmethod
     def _finish(self, coroutine: Coroutine[Any, Any, T]) -> Any:
         """Return what the caller of a method gets."""
-        raise NotImplementedError
 
-    async def _send(self, request: dict[str, Any]) -> httpx.Response:
-        raise NotImplementedError
+    @abstractmethod
+    async def _send(self, request: dict[str, Any]) -> httpx.Response: ...
 
-    async def _sleep(self, seconds: float) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def _sleep(self, seconds: float) -> None: ...
 
     @operation
     async def create_campaign(self, /, name: str, **definition: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ Users with the same active arms are one type. What is asked about the graph alon
 types, whose number is free of the number of users.
 """
 
+from bisect import bisect
 from typing import NamedTuple
 
 import numpy as np
@@ -58,14 +59,10 @@ def cluster_size(active: ArrayLike) -> int:
     """
     matrix = checked_active(active)
     graph, _ = batched_graph(matrix, 1)
-    low, high = 0, min(int(matrix.sum(axis=0).min()), len(matrix) // matrix.shape[1])
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _flow_fills(graph._replace(min_crowd=middle)):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    most = min(int(matrix.sum(axis=0).min()), len(matrix) // matrix.shape[1])
+    # The number of sizes that fill: where one does not, no larger one does.
+    sizes = range(1, most + 1)
+    return bisect(sizes, 0, key=lambda size: not _flow_fills(graph._replace(min_crowd=size)))
 
 
 def batched_graph(active: BoolArray, min_crowd: int) -> tuple[BatchedGraph, LongArray]:

@@ -1,10 +1,9 @@
 """The paper's LP decompositions (Section 3.4.2): the demand as a mixture of polytope vertices.
 
-P_C([K]) is the polytope of the paper's equation (1) with all arms open; its vertices are the
-assignments with at least C+1 = ``min_crowd`` users on every arm. Carathéodory's theorem, made
-algorithmic: take the vertex, on the smallest face that holds the point, that uses what remains
+The vertices of P_C([K]), with all arms open, are the assignments with at least C+1 = ``min_crowd``
+users on every arm. Take the one, on the smallest face that holds the point, that uses what remains
 the most; subtract as much of it as stays in the polytope; repeat. Each step makes one more
-inequality tight, so at most NK+1 vertices are needed.
+inequality tight, so at most NK+1 vertices are needed (Carathéodory).
 
 All arithmetic is in integers: the point is ``shares / total``. Arm loads are kept between floor
 and ceiling of their mean, a smaller integral polytope inside P_C([K]) in which the largest step

@@ -21,7 +21,7 @@ from shoal.service.aggregator.rounds import ABANDONED, RELEASED, FrozenPlan
 from shoal.service.campaign import Campaign
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
-from shoal.wire import ArmState
+from shoal.wire import ArmState, StoredRelease
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def check_round(
         return
     try:
         stored = releases.load_document(connection, round_.id)
-        document = msgspec.json.decode(stored, type=releases.Document)
+        document = msgspec.json.decode(stored, type=StoredRelease)
         counted = releases.load_seats(connection, round_.id, campaign.seats, counted=True)
     except (SQLAlchemyError, msgspec.DecodeError):
         yield "kept", "the release can't be read"
@@ -174,10 +174,7 @@ def check_round(
 
 
 def _totals(
-    document: releases.Document,
-    plan: FrozenPlan,
-    counted: BoolArray,
-    campaign: Campaign,
+    document: StoredRelease, plan: FrozenPlan, counted: BoolArray, campaign: Campaign
 ) -> Iterator[tuple[str, str]]:
     arm_of = plan.group_arms()
     all_parts = [part for total in document.totals for part in total.parts]
@@ -187,8 +184,11 @@ def _totals(
     homogeneous = 0
     for total in document.totals:
         parts = list(total.parts)
-        if total.reporters < campaign.least:
-            yield "least", f"a total of {total.reporters} users, fewer than {campaign.least}"
+        if total.reporters < campaign.min_reporters:
+            yield (
+                "least",
+                f"a total of {total.reporters} users, fewer than {campaign.min_reporters}",
+            )
         if int(behind[parts].sum()) != total.reporters:
             yield "least", "a total whose reporters are not those on record"
         if len({int(arm_of[part]) for part in parts}) > 1:

@@ -1,6 +1,6 @@
 """A campaign: what the operator decides once, and nobody can change afterwards.
 
-C is part of it, so C is never lowered (threat 22). A campaign has a fixed number of seats, which
+C is part of it, so C is never lowered. A campaign has a fixed number of seats, which
 is the policy's ``n_users``; a user who joins takes the next free seat and keeps it for good, so
 that what was learnt in a seat is always about one person. It has a fixed number of slots for arms
 in the same way, which is the policy's ``n_arms``: arms may be added to free slots and retired.
@@ -86,12 +86,12 @@ class Campaign(Frozen):
             raise ValueError("arms must have different names")
         if self.n_arms < len(self.arms):
             raise ValueError("arm_slots must be at least the number of arms")
-        if self.least > self.seats:
+        if self.min_reporters > self.seats:
             raise ValueError("min_group_size + colluders must be at most seats")
         return self
 
     @property
-    def least(self) -> int:
+    def min_reporters(self) -> int:
         """Return the least reporters behind any total: C and the assumed colluders."""
         return self.min_group_size + self.colluders
 
@@ -103,7 +103,7 @@ class Campaign(Frozen):
     def problem(self) -> Problem:
         """Return the problem that the policy plays: one user per seat, one arm per slot."""
         bounded = self.noise is None  # a noisy total may be below 0, or above its reports
-        return Problem(self.seats, self.n_arms, self.least, self.horizon, bounded=bounded)
+        return Problem(self.seats, self.n_arms, self.min_reporters, self.horizon, bounded=bounded)
 
     def is_flexible(self) -> bool:
         """Return whether the policy can restrict who plays what; others plan for all seats."""

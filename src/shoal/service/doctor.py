@@ -111,12 +111,9 @@ def _no_future_times(connection: Connection) -> Finding:
 
 
 def _database_clock(database: Database) -> Finding:
-    statement = {
-        "sqlite": "SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
-        "postgresql": "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)",
-    }[database.backend]
     with database.read() as connection:
-        skew = abs(int(connection.scalar(text(statement)) or 0) - system_clock())
+        milliseconds = connection.scalar(text(database.dialect.clock)) or 0
+        skew = abs(int(milliseconds) - system_clock())
     fault = "" if skew <= MAX_SKEW else f"they differ by {skew} ms"
     return Finding("this machine's clock and the database's agree", fault)
 

@@ -2,6 +2,13 @@
 
 import asyncio
 import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from starlette.concurrency import run_in_threadpool
+
+T = TypeVar("T")
 
 
 class Notifier:
@@ -26,7 +33,7 @@ class Notifier:
         self.closed = True
         self.notify()
 
-    async def wait(self, version: int, *, seconds: float) -> None:
+    async def _wait(self, version: int, seconds: float) -> None:
         """Return as soon as the version differs from ``version``, or when the time is up."""
         waiter = (asyncio.get_running_loop(), asyncio.Event())
         with self._lock:
@@ -41,3 +48,14 @@ class Notifier:
         finally:
             with self._lock:
                 self._waiters.discard(waiter)
+
+    async def poll(self, read: Callable[[], T], *, until: Callable[[T], bool], seconds: float) -> T:
+        """Return what is read; read it again with every notification, ``until`` it will do."""
+        ends = time.monotonic() + seconds
+        while True:
+            version = self.version
+            value = await run_in_threadpool(read)
+            left = ends - time.monotonic()
+            if until(value) or left <= 0 or self.closed:
+                return value
+            await self._wait(version, left)

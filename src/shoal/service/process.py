@@ -19,7 +19,6 @@ from shoal.service.clock import system_clock
 from shoal.service.connections import connections, max_connections
 from shoal.service.settings import Settings
 from shoal.service.store import Database
-from shoal.service.store.database import hold
 from shoal.service.store.migrate import StoreRole, upgrade
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def open_store(url: str, role: StoreRole) -> Database:
     database = Database(url)
     try:
         database.create()
-        hold(database)
+        database.hold()
         upgrade(database, role)
     except (OSError, SQLAlchemyError) as error:
         raise ShoalError(f"the {role}'s store can't be opened: {_reason(error)}") from None

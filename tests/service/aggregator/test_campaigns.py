@@ -29,14 +29,14 @@ def begin(aggregator: Aggregator, **changes: object) -> None:
 
 
 def refusal(caught: pytest.ExceptionInfo[ProblemError]) -> str:
-    return caught.value.kind.name
+    return caught.value.reason.name
 
 
 def test_a_change_counts_from_the_round_after_the_last_one_asked_for(
     aggregator: Aggregator,
 ) -> None:
     begin(aggregator)
-    aggregator.rounds.want("news", 1)
+    aggregator.rounds.request("news", 1)
     assert aggregator.add_arm("news", "c")
     assert not aggregator.add_arm("news", "c")
     assert aggregator.retire_arm("news", "b")
@@ -50,7 +50,7 @@ def test_a_change_counts_from_the_round_after_the_last_one_asked_for(
     document = aggregator.releases.close_round("news", 1)
     assert document is not None
     assert [total.arm for total in document.totals] == ["b"]
-    aggregator.rounds.want("news", 2)
+    aggregator.rounds.request("news", 2)
     assert aggregator.rounds.eligible("news", 1)[1].tolist() == [True, True, False]
     assert aggregator.rounds.eligible("news", 2)[1].tolist() == [True, False, True]
     with pytest.raises(ProblemError) as caught:
@@ -72,7 +72,7 @@ def test_a_change_counts_from_the_round_after_the_last_one_asked_for(
 def test_who_may_play_what_in_a_frozen_round_stays_as_it_was(aggregator: Aggregator) -> None:
     begin(aggregator)
     aggregator.directory.move("news", [], ["user-5"])
-    aggregator.rounds.want("news", 1)
+    aggregator.rounds.request("news", 1)
     aggregator.rounds.freeze("news", 1, frozen([0] * 5 + [-1], [0] * 5 + [-1]))
     before = [mask.tolist() for mask in aggregator.rounds.eligible("news", 1)]
     aggregator.directory.enrol("news", ["user-5"])

@@ -101,7 +101,7 @@ def test_a_wrong_key_releases_nothing(sqlite_stores: Stores) -> None:
     aggregator.epochs.sync_learner({})
     document = aggregator.releases.close_round("news", 1)
     assert document is not None
-    assert (document.totals, document.withheld) == ((), 3)
+    assert (document.totals, document.withheld) == ([], 3)
     aggregator.close()
 
 

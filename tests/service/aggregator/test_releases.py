@@ -14,11 +14,11 @@ from tests.support.service import even, frozen, report, start, users
 
 from shoal.service.aggregator import Aggregator, releases
 from shoal.service.aggregator.group_sums import Sums
-from shoal.service.aggregator.releases import Document, make_document
+from shoal.service.aggregator.releases import make_release
 from shoal.service.campaign import Campaign, Noise
 from shoal.service.problems import ProblemError
 from shoal.service.store import aggregator as store
-from shoal.wire import Total
+from shoal.wire import StoredRelease, Total
 
 PLAN = even(24, size=4, n_arms=2)  # groups 0 to 5 of four users; even ones play a, odd ones b
 
@@ -30,11 +30,11 @@ def campaign(*, least: int = 3, colluders: int = 0, noise: Noise | None = None) 
     )  # fmt: skip
 
 
-def document(sums: Sums, rules: Campaign | None = None) -> Document:
-    return make_document("news", 1, PLAN, rules or campaign(), sums)
+def document(sums: Sums, rules: Campaign | None = None) -> StoredRelease:
+    return make_release("news", 1, PLAN, rules or campaign(), sums)
 
 
-def parts(released: Document) -> list[tuple[str, tuple[int, ...], int, int]]:
+def parts(released: StoredRelease) -> list[tuple[str, tuple[int, ...], int, int]]:
     return [
         (total.arm, tuple(total.parts), total.reporters, total.total) for total in released.totals
     ]
@@ -53,7 +53,7 @@ def test_short_groups_are_merged_inside_their_arm_only() -> None:
 
 
 def test_colluders_raise_the_number_of_reporters_behind_a_total() -> None:
-    assert document({0: (12, 3)}, campaign(colluders=1)).totals == ()
+    assert document({0: (12, 3)}, campaign(colluders=1)).totals == []
     assert len(document({0: (12, 4)}, campaign(colluders=1)).totals) == 1
 
 
@@ -94,11 +94,11 @@ def test_every_total_has_at_least_c_reporters_and_none_is_in_two(
 
 
 def test_a_release_is_the_same_document_byte_for_byte() -> None:
-    released = make_document(
+    released = make_release(
         "news", 3, frozen([0, 0, 1], [0, 0, -1]),
         Campaign(arms=["a", "b"], min_group_size=2, seats=3, policy="random"), {0: (1500, 2)},
     )  # fmt: skip
-    assert released.totals == (Total("a", (0,), 2, 1500),)
+    assert released.totals == [Total("a", (0,), 2, 1500)]
     plan = sha256(struct.pack("<6i", 0, 0, 1, 0, 0, -1)).hexdigest()
     assert msgspec.json.encode(released).decode() == (
         f'{{"campaign":"news","round":3,"plan":"{plan}","reward_steps":1000,'

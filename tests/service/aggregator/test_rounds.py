@@ -32,7 +32,7 @@ def begin(aggregator: Aggregator, *, horizon: int | None = None, n_users: int = 
 def refusal(action: Callable[..., object], *arguments: object) -> str:
     with pytest.raises(ProblemError) as caught:
         action(*arguments)
-    return caught.value.kind.name
+    return caught.value.reason.name
 
 
 def state(aggregator: Aggregator) -> tuple[int, str] | None:
@@ -45,14 +45,14 @@ def test_rounds_follow_each_other_and_each_step_is_made_once(aggregator: Aggrega
     rounds = aggregator.rounds
     assert state(aggregator) is None
     for number in (1, 2):
-        assert rounds.want("news", number)
-        assert (state(aggregator), rounds.want("news", number)) == ((number, "wanted"), False)
+        assert rounds.request("news", number)
+        assert (state(aggregator), rounds.request("news", number)) == ((number, "wanted"), False)
         assert rounds.freeze("news", number, PLAN)
         assert (state(aggregator), rounds.freeze("news", number, PLAN)) == ((number, "open"), False)
         close(aggregator, number=number)
         assert state(aggregator) == (number, "released")
-        assert not rounds.want("news", number)
-    assert refusal(rounds.want, "news", 3) == "campaign-over"
+        assert not rounds.request("news", number)
+    assert refusal(rounds.request, "news", 3) == "campaign-over"
 
 
 def test_no_round_is_left_out_or_asked_for_before_the_last_has_ended(
@@ -61,11 +61,11 @@ def test_no_round_is_left_out_or_asked_for_before_the_last_has_ended(
     begin(aggregator)
     rounds = aggregator.rounds
     for number in (0, 2):
-        assert refusal(rounds.want, "news", number) == "round-order"
-    rounds.want("news", 1)
-    assert refusal(rounds.want, "news", 2) == "round-order"
+        assert refusal(rounds.request, "news", number) == "round-order"
+    rounds.request("news", 1)
+    assert refusal(rounds.request, "news", 2) == "round-order"
     rounds.freeze("news", 1, PLAN)
-    assert refusal(rounds.want, "news", 2) == "round-order"
+    assert refusal(rounds.request, "news", 2) == "round-order"
 
 
 def test_a_round_or_a_campaign_that_is_not_there_is_refused(aggregator: Aggregator) -> None:
@@ -92,21 +92,21 @@ def test_a_plan_that_breaks_a_rule_opens_no_round(
     aggregator: Aggregator, plan: FrozenPlan, reason: str
 ) -> None:
     begin(aggregator)
-    aggregator.rounds.want("news", 1)
+    aggregator.rounds.request("news", 1)
     assert refusal(aggregator.rounds.freeze, "news", 1, plan) == reason
     assert state(aggregator) == (1, "wanted")
 
 
 def test_a_group_number_of_an_empty_seat_is_refused(aggregator: Aggregator) -> None:
     begin(aggregator, n_users=7)
-    aggregator.rounds.want("news", 1)
+    aggregator.rounds.request("news", 1)
     plan = frozen([0] * 7 + [-1], [0] * 8)
     assert refusal(aggregator.rounds.freeze, "news", 1, plan) == "plan-refused"
 
 
 def test_a_plan_is_read_as_it_was_frozen(aggregator: Aggregator) -> None:
     begin(aggregator)
-    aggregator.rounds.want("news", 1)
+    aggregator.rounds.request("news", 1)
     assert refusal(aggregator.rounds.plan, "news", 1) == "round-not-open"
     aggregator.rounds.freeze("news", 1, PLAN)
     again = Aggregator(aggregator.database, key=bytes(32))
@@ -119,7 +119,7 @@ def test_a_plan_is_read_as_it_was_frozen(aggregator: Aggregator) -> None:
 
 def test_an_abandoned_round_has_no_plan_no_reports_and_no_release(aggregator: Aggregator) -> None:
     begin(aggregator)
-    aggregator.rounds.want("news", 1)
+    aggregator.rounds.request("news", 1)
     aggregator.rounds.freeze("news", 1, PLAN)
     report(aggregator, dict.fromkeys(users(8), 1.0))
     aggregator.epochs.sync_learner({"news": LearnerProgress(2, 1)})  # it is further than this store
@@ -132,12 +132,12 @@ def test_an_abandoned_round_has_no_plan_no_reports_and_no_release(aggregator: Ag
         assert connection.execute(select(store.reports)).all() == []
         assert connection.execute(select(store.sums)).all() == []
     assert report(aggregator, {"user-0": 1.0}) == [(0, "late-report")]
-    assert aggregator.rounds.want("news", 3)
+    assert aggregator.rounds.request("news", 3)
 
 
 def test_everyone_has_reported_when_all_who_play_have(aggregator: Aggregator) -> None:
     begin(aggregator, n_users=7)
-    aggregator.rounds.want("news", 1)
+    aggregator.rounds.request("news", 1)
     aggregator.rounds.freeze("news", 1, frozen([0] * 7 + [-1], [0] * 6 + [-1, -1]))
     round_ = aggregator.rounds.get("news", 1)
     report(aggregator, dict.fromkeys(users(6), 1.0))
@@ -148,7 +148,7 @@ def test_everyone_has_reported_when_all_who_play_have(aggregator: Aggregator) ->
 
 def test_estimates_are_of_at_least_c_users(aggregator: Aggregator) -> None:
     begin(aggregator, n_users=3)
-    aggregator.rounds.want("news", 1)
+    aggregator.rounds.request("news", 1)
     few = frozen([0] * 3 + [-1] * 5, [-1] * 8)
     aggregator.rounds.freeze("news", 1, few)
     millionths = np.array([[500_000, -1], [1, -1]], "<i4").tobytes()
@@ -156,7 +156,7 @@ def test_estimates_are_of_at_least_c_users(aggregator: Aggregator) -> None:
     assert refusal(keep, "news", 1, millionths) == "invalid-input"
     close(aggregator)
     aggregator.directory.enrol("news", users(4))
-    aggregator.rounds.want("news", 2)
+    aggregator.rounds.request("news", 2)
     aggregator.rounds.freeze("news", 2, frozen([0] * 4 + [-1] * 4, [0] * 4 + [-1] * 4))
     keep("news", 2, b"")
     keep("news", 2, millionths)  # the last ones count
@@ -171,7 +171,7 @@ def test_whoever_waits_is_woken_by_a_change_also_by_one_that_fails(
     """A commit may have taken effect and raised all the same."""
     begin(sqlite_aggregator)
     before = sqlite_aggregator.notifier.version
-    sqlite_aggregator.rounds.want("news", 1)
+    sqlite_aggregator.rounds.request("news", 1)
     assert sqlite_aggregator.rounds.latest("news") is not None
     assert sqlite_aggregator.notifier.version > before
     before = sqlite_aggregator.notifier.version

@@ -25,7 +25,7 @@ repeatedly = settings(
 
 
 def refusal(caught: pytest.ExceptionInfo[ProblemError]) -> str:
-    return caught.value.kind.name
+    return caught.value.reason.name
 
 
 def test_threat_01_group_shrinks_below_c(aggregator: Aggregator) -> None:
@@ -64,13 +64,13 @@ def test_threat_03_replay_in_another_round(aggregator: Aggregator) -> None:
     start(aggregator, even(12, size=4), least=4)
     report(aggregator, log)
     first = close(aggregator)
-    aggregator.rounds.want("news", 2)
+    aggregator.rounds.request("news", 2)
     regrouped = even(12, size=6)
     aggregator.rounds.freeze("news", 2, regrouped)
     report(aggregator, log, number=1)  # the log again, under its own name: nothing moves
-    assert close(aggregator, number=2).totals == ()
+    assert close(aggregator, number=2).totals == []
     assert close(aggregator) == first
-    aggregator.rounds.want("news", 3)
+    aggregator.rounds.request("news", 3)
     aggregator.rounds.freeze("news", 3, regrouped)
     report(aggregator, log, number=3)  # under the new name: the new plan's groups, once
     report(aggregator, log, number=3)
@@ -211,7 +211,7 @@ def test_threat_10_sybils_or_users_that_the_learner_controls(aggregator: Aggrega
     aggregator.directory.create("sybil", campaign)
     aggregator.directory.enrol("sybil", users(6))
     aggregator.epochs.sync_learner({})
-    aggregator.rounds.want("sybil", 1)
+    aggregator.rounds.request("sybil", 1)
     absent = [0] * 6 + [-1] * 14
     for arms, groups, why in (
         ([0] * 20, [0] * 20, "roster-changed"),  # seats that the operator gave to nobody
@@ -224,8 +224,8 @@ def test_threat_10_sybils_or_users_that_the_learner_controls(aggregator: Aggrega
     aggregator.rounds.freeze("sybil", 1, frozen(absent, [0] * 6 + [-1] * 14))
     assert report(aggregator, {"made-up": 1.0}, name="sybil") == [(0, "unknown-user")]
     report(aggregator, {f"user-{i}": 1.0 for i in range(4)}, name="sybil")
-    assert close(aggregator, name="sybil").totals == ()
-    aggregator.rounds.want("sybil", 2)
+    assert close(aggregator, name="sybil").totals == []
+    aggregator.rounds.request("sybil", 2)
     aggregator.rounds.freeze("sybil", 2, frozen(absent, [0] * 6 + [-1] * 14))
     report(aggregator, {f"user-{i}": 1.0 for i in range(5)}, name="sybil", number=2)
     (total,) = close(aggregator, name="sybil", number=2).totals
@@ -318,7 +318,7 @@ def test_threat_21_release_time_or_count_shows_a_reporter(aggregator: Aggregator
     assert views[0] == views[1]
     # In the release, a short group leaves no count at all.
     few = close(aggregator, name="few")
-    assert few.totals == ()
+    assert few.totals == []
 
 
 def test_threat_22_c_lowered_later(stores_floor: Aggregator) -> None:

@@ -21,13 +21,13 @@ from tests.support.live import Live, serve
 from tests.support.service import users
 from tests.support.stores import Stores
 
-OPERATIONS = 28
+OPERATIONS = 24
 
 
 def role_for(path: str, method: str) -> str:
     if "/assignments" in path or path.endswith("/reports"):
         return "app"
-    if "/learner/" in path or path.endswith(("/eligible", "/plan", "/estimates", "/counted")):
+    if "/learner/" in path or path.endswith("/eligible"):
         return "learner"
     return "analyst" if path.endswith("/release") else "operator"
 
@@ -74,7 +74,7 @@ def test_every_operation_answers_as_documented(sqlite_stores: Stores) -> None:
                 def check(case: Any, sent: dict[str, str]) -> None:
                     if case.operation.path.endswith("/rounds/{number}"):
                         case.query = at_once(case.query or {})
-                    waits = case.operation.path.endswith(("/sync", "/work"))
+                    waits = case.operation.path.endswith("/work")
                     if waits and isinstance(case.body, dict):
                         case.body = at_once(case.body)
                     answer = case.call(headers=sent)

@@ -32,11 +32,7 @@ WHO_MAY: dict[tuple[str, str], set[str]] = {
     ("POST", f"{ROUND}/close"): {"operator"},
     ("POST", f"{ROUND}/reports"): {"app"},
     ("GET", f"{ROUND}/eligible"): {"learner"},
-    ("PUT", f"{ROUND}/plan"): {"learner"},
-    ("PUT", f"{ROUND}/estimates"): {"learner"},
     ("GET", f"{ROUND}/release"): {"analyst", "learner"},
-    ("GET", f"{ROUND}/counted"): {"learner"},
-    ("POST", "/v1/learner/sync"): {"learner"},
     ("POST", "/v1/learner/work"): {"learner"},
     ("GET", f"{LEARNER_ROUND}/release"): {"learner"},
     ("PUT", f"{LEARNER_ROUND}/plan"): {"learner"},
@@ -44,7 +40,6 @@ WHO_MAY: dict[tuple[str, str], set[str]] = {
 PUBLIC = {("GET", "/health"), ("GET", "/ready")}
 MAKERS = {
     "/v1/tokens/{name}": {"role": "app"},
-    "/v1/learner/sync": {"campaigns": {}},
     "/v1/learner/work": {"campaigns": {}},
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 
 import httpx
+import numpy as np
 import pytest
 from tests.support.live import Live, serve
 from tests.support.service import users
@@ -67,29 +68,28 @@ def test_a_round_that_follows_at_once_takes_three(sqlite_stores: Stores) -> None
             ]
 
 
-def test_what_is_read_in_one_answer_is_what_was_read_in_two(sqlite_stores: Stores) -> None:
-    """The new answers hold the bytes of those that they are made of."""
+def test_the_learner_reads_what_others_read(sqlite_stores: Stores) -> None:
+    """Its answers hold the bytes of those that they are made of."""
     with serve(sqlite_stores) as live:
         begin(live)
         operator = live.client("operator")
         operator.open_round("news", 1, wait=0)
         headers = {"Authorization": f"Bearer {live.tokens['learner']}"}
         with httpx.Client(base_url=live.url, headers=headers) as http:
-            old, new = "/v1/campaigns/news", "/v1/learner/campaigns/news"
+            campaign = "/v1/campaigns/news"
             task = http.post("/v1/learner/work", json={"campaigns": {}}).json()["tasks"][0]
-            work = http.post("/v1/learner/sync", json={"campaigns": {}}).json()["work"][0]
-            assert {key: task[key] for key in work} == work
-            assert task["definition"] == http.get(old).json()["definition"]
-            eligible = http.get(f"{old}/rounds/1/eligible").content
+            assert (task["campaign"], task["round"], task["state"]) == ("news", 1, "wanted")
+            assert task["definition"] == http.get(campaign).json()["definition"]
+            eligible = http.get(f"{campaign}/rounds/1/eligible").content
             assert b64decode(task["eligible"]) == eligible
             live.work()
             report(live, 1)
             operator.close_round("news", 1)
-            answer = http.get(f"{new}/rounds/1/release")
-            release = http.get(f"{old}/rounds/1/release").content
+            answer = http.get(f"{ROUND}/1/release")
+            release = http.get(f"{campaign}/rounds/1/release").content
             assert answer.content.startswith(b'{"release":' + release + b',"counted":')
-            counted = http.get(f"{old}/rounds/1/counted").content
-            assert b64decode(answer.json()["counted"]) == counted
+            counted = live.aggregator.releases.counted("news", 1)
+            assert b64decode(answer.json()["counted"]) == np.packbits(counted).tobytes()
 
 
 @pytest.mark.parametrize(
@@ -104,6 +104,9 @@ def test_what_is_read_in_one_answer_is_what_was_read_in_two(sqlite_stores: Store
          "invalid-input"),
         (b'{"arms": "", "groups": "", "estimates": {"means": [1], "half_widths": [0]}}',
          "invalid-input"),
+        (b'{"arms": "", "groups": "", "estimates": {"means": ["1", 1], "half_widths": [0, 0]}}',
+         "invalid-input"),
+        (b'{"arms": "", "groups": "", "estimates": {"means": [1, 1]}}', "invalid-input"),
     ],
 )  # fmt: skip
 def test_a_body_that_is_no_plan_is_a_problem(

@@ -12,7 +12,7 @@ HOLDER = """
 import sys
 from shoal.service.store import Database, database
 database.LOCK_CHECK_SECONDS = 0.05
-database.hold(Database(sys.argv[1]))
+Database(sys.argv[1]).hold()
 print("held", flush=True)
 sys.stdin.read()
 """

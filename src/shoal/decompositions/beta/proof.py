@@ -59,10 +59,10 @@ def prove_beta(graph: BatchedGraph, *, exact: bool = False) -> Proof:
 
 
 def _fractions(values: FloatArray) -> FractionArray:
-    flat = [Fraction(value).limit_denominator(_DENOMINATOR) for value in values.ravel().tolist()]
-    fractions = np.empty(len(flat), np.object_)
-    fractions[:] = flat
-    return fractions.reshape(values.shape)
+    fractions: FractionArray = np.frompyfunc(
+        lambda value: Fraction(value).limit_denominator(_DENOMINATOR), 1, 1
+    )(values)
+    return fractions
 
 
 def lower_bound(
@@ -100,17 +100,12 @@ def upper_bound(
     from the arm, only ever adds to what plays are worth; each type then earns its best arm.
     """
     patterns, counts, min_crowd = graph
-    sizes = patterns.sum(axis=1)
-    worth = sum(
-        (prices[kind, arm] / int(sizes[kind]) for kind, arm in np.argwhere(patterns)), Fraction(0)
-    )
+    worth = (prices / patterns.sum(axis=1, keepdims=True))[patterns].sum()
     if worth <= 0:
         return Fraction(1)
     best = Fraction(0)
     for open_arms, crowd in zip(sets, crowd_prices, strict=True):
-        total = -min_crowd * sum(crowd[open_arms], Fraction(0))
-        for kind, pattern in enumerate(patterns & open_arms):
-            gains = prices[kind, pattern] + int(counts[kind]) * crowd[pattern]
-            total += max([Fraction(0), *gains])
-        best = max(best, total)
-    return min(Fraction(1), best / worth)
+        gains = np.where(patterns & open_arms, prices + counts[:, None] * crowd, 0)
+        total = gains.max(axis=1, initial=0).sum()
+        best = max(best, total - min_crowd * crowd[open_arms].sum())
+    return min(Fraction(1), Fraction(best / worth))

@@ -11,7 +11,7 @@ The hardest graph is returned with its beta as a fraction and the proof of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations, permutations
 from math import comb
@@ -35,8 +35,6 @@ RESTART_AFTER = 400
 
 TEMPERATURE = 0.05
 """By how much more beta an accepted graph may have, at the start."""
-
-SECONDS_BETWEEN_REPORTS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ def hardest_graph(
     """Search for the U-batched graph with the smallest beta.
 
     K is 2 to 5 and U at least C+1; ``exact`` is as in ``max_beta``. Stops after ``seconds`` or
-    ``max_graphs``; ``on_progress`` is called at every smaller beta and about twice a second.
+    ``max_graphs``; ``on_progress`` is called after every graph.
 
     Examples
     --------
@@ -89,7 +87,8 @@ def hardest_graph(
     min_crowd = whole_number("min_group_size", min_group_size) + 1
     whole_number("cluster_size", cluster_size, least=min_crowd)
     graphs = _GraphClass(n_arms, cluster_size)
-    search = _Search(graphs, min_crowd, exact, seconds, max_graphs, on_progress)
+    limit = np.inf if max_graphs is None else max_graphs
+    search = _Search(graphs, min_crowd, exact, seconds, limit, on_progress)
     exhausted = search.exhaust()
     search.anneal(rng)
     return HardestGraph(
@@ -101,33 +100,29 @@ def hardest_graph(
     )
 
 
+@dataclass
 class _Search:
     """The smallest beta so far, and the limits of the search."""
 
-    def __init__(
-        self,
-        graphs: _GraphClass,
-        min_crowd: int,
-        exact: bool,
-        seconds: float,
-        max_graphs: int | None,
-        on_progress: Callable[[SearchProgress], None] | None,
-    ) -> None:
-        self.n_tried = 0
-        self.beta = np.inf
-        self.hardest: LongArray = np.zeros(len(graphs.patterns), np.int64)
-        self._graphs, self._min_crowd, self._exact = graphs, min_crowd, exact
-        self._max_graphs = np.inf if max_graphs is None else max_graphs
-        self._on_progress = on_progress
-        self._start, self._seconds, self._last_report = monotonic(), seconds, 0.0
-        self._known: dict[bytes, float] = {}
-        self._phase = "exhaustive"
+    graphs: _GraphClass
+    min_crowd: int
+    exact: bool
+    seconds: float
+    max_graphs: float
+    on_progress: Callable[[SearchProgress], None] | None
+    hardest: LongArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    beta: float = np.inf
+    n_tried: int = 0
+    phase: str = "exhaustive"
+    start: float = field(default_factory=monotonic)
+    known: dict[bytes, float] = field(default_factory=dict)
 
     def exhaust(self) -> bool:
         """Try all graphs with the fewest users, if they are few; return whether it did."""
-        if self._graphs.n_smallest() > MOST_LISTED_GRAPHS:
+        graphs = self.graphs
+        if comb(graphs.min_users + len(graphs.patterns) - 1, graphs.min_users) > MOST_LISTED_GRAPHS:
             return False
-        for counts in self._graphs.smallest():
+        for counts in graphs.smallest():
             if self._is_over():
                 return False
             self._try(counts)
@@ -135,17 +130,17 @@ class _Search:
 
     def anneal(self, rng: np.random.Generator) -> None:
         """Walk from graph to graph until the time is over; start again when stuck."""
-        self._phase = "annealing"
-        for counts in self._graphs.candidate_graphs():
+        self.phase = "annealing"
+        for counts in self.graphs.candidate_graphs():
             if not self._is_over():
                 self._try(counts)
         while not self._is_over():
-            counts = self.hardest if rng.random() < 0.5 else self._graphs.random(rng)
+            counts = self.hardest if rng.random() < 0.5 else self.graphs.random(rng)
             beta, smallest, idle = self._try(counts), np.inf, 0
             while idle < RESTART_AFTER and not self._is_over():
                 idle += 1
-                moved = self._graphs.neighbour(counts, rng)
-                if not self._graphs.contains(moved):
+                moved = self.graphs.neighbour(counts, rng)
+                if not self.graphs.contains(moved):
                     continue
                 value = self._try(moved)
                 if value <= beta + TEMPERATURE * rng.random() * (1 - idle / RESTART_AFTER):
@@ -154,29 +149,23 @@ class _Search:
                     smallest, idle = value, 0
 
     def _try(self, counts: LongArray) -> float:
-        counts = self._graphs.canonical(counts)
+        counts = self.graphs.canonical(counts)
         key = counts.tobytes()
-        if key not in self._known:
-            active = np.repeat(self._graphs.patterns, counts, axis=0)
-            self._known[key] = max_beta(active, min_crowd=self._min_crowd, exact=self._exact).beta
+        if key not in self.known:
+            active = np.repeat(self.graphs.patterns, counts, axis=0)
+            self.known[key] = max_beta(active, min_crowd=self.min_crowd, exact=self.exact).beta
         self.n_tried += 1
-        beta = self._known[key]
-        smaller = beta < self.beta - 1e-9
-        if smaller:
+        beta = self.known[key]
+        if beta < self.beta - 1e-9:
             self.beta, self.hardest = beta, counts
-        self._report(always=smaller)
+        if self.on_progress:
+            seconds = monotonic() - self.start
+            self.on_progress(SearchProgress(self.phase, self.n_tried, self.beta, seconds))
         return beta
 
     def _is_over(self) -> bool:
-        seconds = monotonic() - self._start
-        spent = self.n_tried >= self._max_graphs or seconds > self._seconds
+        spent = self.n_tried >= self.max_graphs or monotonic() - self.start > self.seconds
         return self.n_tried > 0 and spent
-
-    def _report(self, *, always: bool) -> None:
-        seconds = monotonic() - self._start
-        if self._on_progress and (always or seconds - self._last_report > SECONDS_BETWEEN_REPORTS):
-            self._last_report = seconds
-            self._on_progress(SearchProgress(self._phase, self.n_tried, self.beta, seconds))
 
 
 class _GraphClass:
@@ -216,14 +205,12 @@ class _GraphClass:
         sets = fillable_sets(graph)
         return bool(len(sets)) and bool(sets[-1].all())
 
-    def n_smallest(self) -> int:
-        """Return how many vectors of counts have ``min_users`` users."""
-        n_patterns = len(self.patterns)
-        return comb(self.min_users + n_patterns - 1, self.min_users)
-
     def smallest(self) -> Iterator[LongArray]:
         """Yield all graphs with ``min_users`` users, one for all that differ in names alone."""
-        for counts in _compositions(self.min_users, len(self.patterns)):
+        n_bars = len(self.patterns) - 1
+        n_places = self.min_users + n_bars
+        for bars in combinations(range(n_places), n_bars):  # stars and bars: all counts
+            counts = np.diff([-1, *bars, n_places]) - 1
             if (self.canonical(counts) == counts).all() and self.contains(counts):
                 yield counts
 
@@ -263,9 +250,3 @@ class _GraphClass:
         if draw < 0.7 or draw > 0.8:
             moved[rng.integers(len(counts))] += 1
         return moved
-
-
-def _compositions(total: int, n_parts: int) -> Iterator[LongArray]:
-    """Yield all vectors of ``n_parts`` counts that sum to ``total``: stars and bars."""
-    for bars in combinations(range(total + n_parts - 1), n_parts - 1):
-        yield np.diff([-1, *bars, total + n_parts - 1]) - 1

@@ -15,21 +15,11 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 
 from shoal.arrays import BoolArray
 from shoal.policies.tuned import resolve_options
+from shoal.service import problems
 from shoal.service.aggregator.cache import Cache
 from shoal.service.campaign import Campaign
 from shoal.service.clock import Clock
-from shoal.service.problems import (
-    ARM_RETIRED,
-    ARMS_FIXED,
-    ARMS_FULL,
-    CAMPAIGN_EXISTS,
-    CAMPAIGN_FULL,
-    GROUP_FLOOR,
-    LAST_ARM,
-    UNKNOWN_ARM,
-    UNKNOWN_CAMPAIGN,
-    ProblemError,
-)
+from shoal.service.problems import ProblemError
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
 from shoal.wire import ArmState
@@ -58,39 +48,6 @@ def _insert_arms(
         for slot, name in enumerate(names, first)
     ]
     connection.execute(insert(store.arms), rows)
-
-
-def _check_new(campaign: Campaign, arms: Sequence[ArmState], name: str) -> bool:
-    """Return whether an arm is new to a campaign, or refuse it."""
-    for arm in arms:
-        if arm.name == name:
-            if arm.until is not None:
-                raise ProblemError(ARM_RETIRED)
-            return False
-    if len(arms) >= campaign.n_arms:
-        raise ProblemError(ARMS_FULL)
-    return True
-
-
-def _check_retirable(campaign: Campaign, arms: Sequence[ArmState], name: str) -> bool:
-    """Return whether an arm is still offered and may be retired, or refuse that."""
-    by_name = {arm.name: arm for arm in arms}
-    if name not in by_name:
-        raise ProblemError(UNKNOWN_ARM)
-    if by_name[name].until is not None:
-        return False
-    if not campaign.is_flexible():
-        raise ProblemError(ARMS_FIXED)
-    if not any(arm.until is None for arm in arms if arm.name != name):
-        raise ProblemError(LAST_ARM)
-    return True
-
-
-def _retire(connection: Connection, campaign: str, name: str, *, until: int) -> None:
-    """Play an arm no more from round ``until`` on."""
-    table = store.arms
-    of_arm = (table.c.campaign == campaign, table.c.name == name)
-    connection.execute(update(table).where(*of_arm).values(until=until))
 
 
 @dataclass
@@ -153,12 +110,12 @@ class Directory:
         resolved = resolve_options(campaign.policy, campaign.options)
         tuned = campaign.model_copy(update={"options": resolved})
         if campaign.min_group_size < self.floor:
-            raise ProblemError(GROUP_FLOOR)
+            raise ProblemError(problems.GROUP_FLOOR)
         with self.lock, self._database.write() as connection:
             definition = _definition(connection, name)
             if definition is not None:
                 if Campaign.model_validate_json(definition) not in (tuned, campaign):
-                    raise ProblemError(CAMPAIGN_EXISTS)
+                    raise ProblemError(problems.CAMPAIGN_EXISTS)
                 return False
             definition = tuned.model_dump_json()
             row = {"name": name, "definition": definition, "roster": 0, "created_at": self._clock()}
@@ -183,18 +140,33 @@ class Directory:
         """Offer a new arm from round ``number`` on; return False where it is offered already."""
         with self.lock, self._campaigns.write(name) as connection:
             campaign, known = load(connection, name)
-            new = _check_new(campaign, known, arm)
-            if new:
-                _insert_arms(connection, name, [arm], first=len(known), since=number)
-        return new
+            until = {state.name: state.until for state in known}
+            if until.get(arm) is not None:
+                raise ProblemError(problems.ARM_RETIRED)
+            if arm in until:
+                return False
+            if len(known) >= campaign.n_arms:
+                raise ProblemError(problems.ARMS_FULL)
+            _insert_arms(connection, name, [arm], first=len(known), since=number)
+        return True
 
     def retire_arm(self, name: str, arm: str, *, number: int) -> bool:
         """Play an arm no more from round ``number`` on; False where it is retired already."""
         with self.lock, self._campaigns.write(name) as connection:
-            retirable = _check_retirable(*load(connection, name), arm)
-            if retirable:
-                _retire(connection, name, arm, until=number)
-        return retirable
+            campaign, known = load(connection, name)
+            until = {state.name: state.until for state in known}
+            if arm not in until:
+                raise ProblemError(problems.UNKNOWN_ARM)
+            if until[arm] is not None:
+                return False
+            if not campaign.is_flexible():
+                raise ProblemError(problems.ARMS_FIXED)
+            if list(until.values()).count(None) == 1:
+                raise ProblemError(problems.LAST_ARM)
+            table = store.arms
+            of_arm = (table.c.campaign == name, table.c.name == arm)
+            connection.execute(update(table).where(*of_arm).values(until=number))
+        return True
 
     def roster(self, name: str) -> Roster:
         """Return the users and their seats, or refuse the name."""
@@ -228,15 +200,14 @@ class Directory:
             roster = self.roster(name)
             new = [user for user in dict.fromkeys(join) if user not in roster.seats]
             if len(roster.users) + len(new) > self.campaign(name).seats:
-                raise ProblemError(CAMPAIGN_FULL)
+                raise ProblemError(problems.CAMPAIGN_FULL)
             returning = roster.select(join, active=False)
             leaving = roster.select(leave, active=True)
             with self._rosters.write(name, keep=True) as connection:
                 _set_active(connection, name, leaving, active=False)
                 _insert_users(connection, name, new, first=len(roster.users))
                 _set_active(connection, name, returning, active=True)
-                changes = bool(leaving) + bool(new or returning)
-                _count_changes(connection, name, changes)
+                _count_changes(connection, name, bool(leaving) + bool(new or returning))
                 if erase:
                     seats = {roster.seats[user] for user in leave if user in roster.seats}
                     _erase(connection, name, seats)
@@ -264,7 +235,7 @@ def require(connection: Connection, name: str) -> str:
     """Return a campaign's stored definition, or refuse the name."""
     definition = _definition(connection, name)
     if definition is None:
-        raise ProblemError(UNKNOWN_CAMPAIGN)
+        raise ProblemError(problems.UNKNOWN_CAMPAIGN)
     return definition
 
 

@@ -1,4 +1,4 @@
-"""The epoch rule (threat 17): the learner remembers how far each campaign is, and is believed.
+"""The epoch rule: the learner remembers how far each campaign is, and is believed.
 
 A restored backup of the aggregator has forgotten rounds that were opened or released since. If it
 opened one of them again, two releases of one round would differ by a few users. So after every

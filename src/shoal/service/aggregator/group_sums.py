@@ -3,7 +3,7 @@
 The total of a group's first reporter is an individual reward. So a stored sum is the sum plus a
 keyed mask, modulo 2^64, and every write uses a new salt; the key is not in the database (``keys``).
 The database, its log, its free pages and its backups show neither a sum nor the difference of two
-sums (threat 19).
+sums.
 
 These are the hot statements, written for each dialect by hand, and as few as can be: after each
 of them this thread waits for Python's lock, which the one that answers requests has. Numbers go in

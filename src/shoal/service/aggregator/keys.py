@@ -5,7 +5,7 @@ aggregator whose store has sums starts with their key or not at all.
 
 A database's log and its backups keep every sum of a round as it grew, blinded. Were they blinded
 with one key, whoever has that key could take the difference of two sums, an individual reward, long
-after the release (threat 19). So a round's key is derived from the store's and from a secret, 32
+after the release. So a round's key is derived from the store's and from a secret, 32
 random bytes in a file made at its first report and removed when the round ends. Its name includes
 the round's plan, so that the rounds of another store are safe.
 """

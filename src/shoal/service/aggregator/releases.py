@@ -1,10 +1,11 @@
 """Rounds are closed once: merge, store the release, delete all else, in one transaction.
 
 What is released are totals over disjoint sets of at least C reporters, so that no smaller set can
-be derived from them (threats 1 and 7). Which groups are merged and which are withheld depends on
+be derived from them. Which groups are merged and which are withheld depends on
 the numbers of reporters alone (``shoal.model.merging``). The document is stored in the transaction
-that closes the round and served as it is ever after (threats 6, 15 and 16), with a summary of each
-arm: a page on thousands of rounds reads a few numbers of each, never plans and documents.
+that closes the round and served as it is ever after: no late report, crash or retry gives another
+total or fresh noise. Beside it is a summary of each arm: a page on thousands of rounds reads a few
+numbers of each, never plans and documents.
 
 Noise on totals, where a campaign asks for it, is OpenDP's discrete Laplace mechanism. A user is in
 at most one total of a round and moves it by at most ``reward_steps``. So whole-number Laplace noise
@@ -26,53 +27,28 @@ from sqlalchemy import Connection, insert, select, update
 from shoal.arrays import BoolArray
 from shoal.errors import ShoalError
 from shoal.model.merging import merge_short
+from shoal.service import problems
 from shoal.service.aggregator import rounds
 from shoal.service.aggregator.campaigns import Directory
 from shoal.service.aggregator.epochs import Epochs
 from shoal.service.aggregator.group_sums import Sums, read_sums
 from shoal.service.aggregator.keys import RoundKeys
-from shoal.service.aggregator.rounds import (
-    ABANDONED,
-    RELEASED,
-    WANTED,
-    FrozenPlan,
-    RoundRecord,
-    Rounds,
-)
+from shoal.service.aggregator.rounds import FrozenPlan, RoundRecord, Rounds
 from shoal.service.campaign import Campaign
 from shoal.service.clock import Clock
-from shoal.service.problems import (
-    LEARNER_SILENT,
-    NOT_RELEASED,
-    ROUND_ABANDONED,
-    ROUND_NOT_OPEN,
-    ProblemError,
-)
+from shoal.service.problems import ProblemError
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
-from shoal.wire import Noise, Total
+from shoal.wire import Noise, StoredRelease, Total
 
 log = logging.getLogger("shoal.service")
 
 COUNTS = ("totals", "merged", "withheld", "homogeneous", "reporters", "total")
 
 
-class Document(msgspec.Struct, frozen=True):
-    """All that is ever said about the rewards of one round."""
-
-    campaign: str
-    round: int
-    plan: str
-    reward_steps: int
-    totals: tuple[Total, ...]
-    withheld: int  # groups whose total is never released
-    homogeneous: int  # totals that show everyone's reward: all 0 or all 1
-    noise: Noise | None = None
-
-
-def make_document(
+def make_release(
     name: str, number: int, plan: FrozenPlan, campaign: Campaign, sums: Sums
-) -> Document:
+) -> StoredRelease:
     """Merge the sums of a round into a release; noise, if any, is drawn here."""
     arms = {group: arm for group, arm in enumerate(plan.group_arms().tolist()) if arm >= 0}
     full = campaign.reward_steps
@@ -81,14 +57,14 @@ def make_document(
     into = merge_short(
         np.array([reporters for _, reporters in counts.values()], np.int64),
         np.array(list(arms.values()), np.int64),
-        campaign.least,
+        campaign.min_reporters,
     )
     merged: dict[int, list[int]] = {}
     for group, place in zip(arms, into.tolist(), strict=True):
         if place >= 0:
             merged.setdefault(place, []).append(group)
     exact = [sum(counts[group][0] for group in parts) for parts in merged.values()]
-    totals = tuple(
+    totals = [
         Total(
             arm=campaign.arms[arms[parts[0]]],
             parts=tuple(parts),
@@ -96,14 +72,22 @@ def make_document(
             total=total,
         )
         for parts, total in zip(merged.values(), add_noise(exact, campaign), strict=True)
-    )
+    ]
     homogeneous, noise = 0, None
     if campaign.noise is None:
         homogeneous = sum(is_homogeneous(total, full) for total in totals)
     else:  # the exact totals must not show in a count either
         noise = Noise(campaign.noise.epsilon, scale_of(campaign))
-    withheld = int((into < 0).sum())
-    return Document(name, number, plan.hash, full, totals, withheld, homogeneous, noise)
+    return StoredRelease(
+        name,
+        round=number,
+        plan=plan.hash,
+        reward_steps=full,
+        totals=totals,
+        withheld=int((into < 0).sum()),
+        homogeneous=homogeneous,
+        noise=noise,
+    )
 
 
 def is_homogeneous(total: Total, reward_steps: int) -> bool:
@@ -123,7 +107,7 @@ def possible(sums: Sums, reward_steps: int) -> Sums:
     return valid
 
 
-def summarise(document: Document, plan: FrozenPlan) -> list[dict[str, Any]]:
+def summarise(document: StoredRelease, plan: FrozenPlan) -> list[dict[str, Any]]:
     """Return the summary of each arm that someone plays, in their order."""
     users, arm_of = np.bincount(plan.arms[plan.arms >= 0]), plan.group_arms()
     sizes = np.bincount(plan.groups[plan.groups >= 0])
@@ -165,9 +149,9 @@ class Releases:
     _epochs: Epochs
     _keys: RoundKeys
     _clock: Clock
-    on_release: Callable[[Document], None] = lambda document: None
+    on_release: Callable[[StoredRelease], None] = lambda document: None
 
-    def close_round(self, name: str, number: int) -> Document | None:
+    def close_round(self, name: str, number: int) -> StoredRelease | None:
         """Close a round and store its release; None where that has been done."""
         campaign = self._directory.campaign(name)
         with self._rounds.change(name) as connection:
@@ -182,34 +166,36 @@ class Releases:
         """Return an open round, locked; None where it is released, or refuse."""
         progress = self._epochs.progress(name)
         if progress is None:
-            raise ProblemError(LEARNER_SILENT)
+            raise ProblemError(problems.LEARNER_SILENT)
         round_ = rounds.find(connection, name, number, lock=True)
-        if round_.state == RELEASED:
+        if round_.state == rounds.RELEASED:
             return None
-        if round_.state == ABANDONED or number <= max(progress.learnt, progress.reading):
-            raise ProblemError(ROUND_ABANDONED)
-        if round_.state == WANTED:
-            raise ProblemError(ROUND_NOT_OPEN)
+        if round_.state == rounds.ABANDONED or number <= max(progress.learnt, progress.reading):
+            raise ProblemError(problems.ROUND_ABANDONED)
+        if round_.state == rounds.WANTED:
+            raise ProblemError(problems.ROUND_NOT_OPEN)
         return round_
 
-    def _release(self, connection: Connection, round_: RoundRecord, campaign: Campaign) -> Document:
+    def _release(
+        self, connection: Connection, round_: RoundRecord, campaign: Campaign
+    ) -> StoredRelease:
         plan = rounds.load_plan(connection, round_.id)
         assert plan is not None
         key = self._keys.get(round_.id)
         sums = read_sums(connection, round_.id, range(len(plan.group_arms())), key)
-        document = make_document(round_.campaign, round_.number, plan, campaign, sums)
+        document = make_release(round_.campaign, round_.number, plan, campaign, sums)
         _store(connection, round_.id, document, plan)
         rounds.delete_reports(connection, round_.id)
         table, now = store.rounds, self._clock()
         closed = update(table).where(table.c.id == round_.id)
-        connection.execute(closed.values(state=RELEASED, closed_at=now))
+        connection.execute(closed.values(state=rounds.RELEASED, closed_at=now))
         return document
 
     def read(self, name: str, number: int, *, to_learner: bool = False) -> bytes:
         """Return a release, byte for byte; people see it once the learner has it on record."""
         round_id = self._released(name, number)
         if not to_learner and (self.shown(name) or 0) < number:
-            raise ProblemError(LEARNER_SILENT)
+            raise ProblemError(problems.LEARNER_SILENT)
         with self._database.read() as connection:
             return load_document(connection, round_id)
 
@@ -228,10 +214,10 @@ class Releases:
 
     def _released(self, name: str, number: int) -> int:
         round_ = self._rounds.get(name, number)
-        if round_.state == ABANDONED:
-            raise ProblemError(ROUND_ABANDONED)
-        if round_.state != RELEASED:
-            raise ProblemError(NOT_RELEASED)
+        if round_.state == rounds.ABANDONED:
+            raise ProblemError(problems.ROUND_ABANDONED)
+        if round_.state != rounds.RELEASED:
+            raise ProblemError(problems.NOT_RELEASED)
         return round_.id
 
 
@@ -250,7 +236,9 @@ def load_seats(connection: Connection, round_id: int, n_seats: int, *, counted: 
     return np.unpackbits(np.frombuffer(packed, np.uint8), count=n_seats).astype(bool)
 
 
-def _store(connection: Connection, round_id: int, document: Document, plan: FrozenPlan) -> None:
+def _store(
+    connection: Connection, round_id: int, document: StoredRelease, plan: FrozenPlan
+) -> None:
     n_seats, table = plan.groups.size, store.reports
     reporters, released = np.zeros(n_seats, bool), np.zeros(n_seats, bool)
     seats = connection.scalars(select(table.c.seat).where(table.c.round_id == round_id))

@@ -3,7 +3,7 @@
 A batch is answered after the commit that holds it. Individual rewards live in a batch, in memory,
 until then, and nowhere else. Rewards in [0, 1] become whole steps of a public grid, and only whole
 numbers are ever summed: order, retries and rounding can't show in a sum, and a fingerprint in the
-low-order bits of a reward does not survive the grid (threats 13 and 14).
+low-order bits of a reward does not survive the grid.
 """
 
 import queue
@@ -21,12 +21,12 @@ from shoal.service.aggregator.group_sums import add_reports
 from shoal.service.aggregator.keys import RoundKeys
 from shoal.service.aggregator.releases import load_seats
 from shoal.service.aggregator.rounds import OPEN, RELEASED, Rounds, lock_state
-from shoal.service.problems import LATE, OUT_OF_RANGE, UNKNOWN_USER, Kind
+from shoal.service.problems import LATE, OUT_OF_RANGE, UNKNOWN_USER, Reason
 from shoal.service.store import Database
 
 MAX_BATCHES = 64  # in one transaction
 
-RefusedReports = list[tuple[int, Kind]]  # position in the batch, and why
+RefusedReports = list[tuple[int, Reason]]  # position in the batch, and why
 
 
 @dataclass(eq=False, repr=False, slots=True)

@@ -2,7 +2,7 @@
 
 A plan is one arm and one group number per seat. It is frozen by its hash before the first report,
 and is checked by the ``Plan`` type: each group has one arm and at least C users, and a seat is in
-one group at most (threats 4 and 5).
+one group at most. So groups never overlap, and a round is never played with other groups.
 """
 
 import threading
@@ -16,24 +16,14 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from shoal.arrays import BoolArray, IntArray, LongArray
 from shoal.errors import InvalidInputError
 from shoal.model import Plan
+from shoal.service import problems
 from shoal.service.aggregator import campaigns
 from shoal.service.aggregator.cache import Cache
 from shoal.service.aggregator.campaigns import Directory, offered
 from shoal.service.campaign import Campaign, plan_hash
 from shoal.service.clock import Clock
 from shoal.service.notifier import Notifier
-from shoal.service.problems import (
-    CAMPAIGN_OVER,
-    INVALID,
-    PLAN_FROZEN,
-    PLAN_REFUSED,
-    ROSTER_CHANGED,
-    ROUND_ABANDONED,
-    ROUND_NOT_OPEN,
-    ROUND_ORDER,
-    UNKNOWN_ROUND,
-    ProblemError,
-)
+from shoal.service.problems import ProblemError
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
 
@@ -63,17 +53,17 @@ class FrozenPlan:
     def check(self, campaign: Campaign, occupied: BoolArray, offered: BoolArray) -> None:
         """Refuse a plan that breaks anonymity, counts empty seats or plays arms not on offer."""
         if self.arms.shape != (campaign.seats,) or self.groups.shape != (campaign.seats,):
-            raise ProblemError(PLAN_REFUSED)
+            raise ProblemError(problems.PLAN_REFUSED)
         if not np.array_equal(self.arms >= 0, occupied):
-            raise ProblemError(ROSTER_CHANGED)
+            raise ProblemError(problems.ROSTER_CHANGED)
         if (self.groups[~occupied] != -1).any():
-            raise ProblemError(PLAN_REFUSED)
+            raise ProblemError(problems.PLAN_REFUSED)
         try:
             Plan(np.maximum(self.arms, 0), self.groups, problem=campaign.problem())
         except InvalidInputError:
-            raise ProblemError(PLAN_REFUSED) from None
+            raise ProblemError(problems.PLAN_REFUSED) from None
         if not offered[self.arms[occupied]].all():
-            raise ProblemError(PLAN_REFUSED)
+            raise ProblemError(problems.PLAN_REFUSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +124,7 @@ class Rounds:
         with self._database.read() as connection:
             return find(connection, name, number)
 
-    def want(self, name: str, number: int) -> bool:
+    def request(self, name: str, number: int) -> bool:
         """Ask the learner for the next round; return False where that has been done."""
         horizon = self._directory.campaign(name).horizon
         with self.change(name) as connection:
@@ -142,11 +132,11 @@ class Rounds:
             if last is not None and 1 <= number <= last.number:
                 return False
             if number != (last.number if last else 0) + 1:
-                raise ProblemError(ROUND_ORDER)
+                raise ProblemError(problems.ROUND_ORDER)
             if last is not None and last.state in (WANTED, OPEN):
-                raise ProblemError(ROUND_ORDER)
+                raise ProblemError(problems.ROUND_ORDER)
             if horizon is not None and number > horizon:
-                raise ProblemError(CAMPAIGN_OVER)
+                raise ProblemError(problems.CAMPAIGN_OVER)
             row = {"campaign": name, "number": number, "state": WANTED, "wanted_at": self._clock()}
             connection.execute(insert(store.rounds).values(row))
         return True
@@ -172,11 +162,11 @@ class Rounds:
                 new = round_.plan_hash is None
                 if new:
                     if round_.state != WANTED:
-                        raise ProblemError(ROUND_NOT_OPEN)
+                        raise ProblemError(problems.ROUND_NOT_OPEN)
                     plan.check(campaign, occupied, arms)
                     _open(connection, round_.id, plan, now=self._clock())
                 elif round_.plan_hash != plan.hash:
-                    raise ProblemError(PLAN_FROZEN)
+                    raise ProblemError(problems.PLAN_FROZEN)
         self._planned_for.pop(name, None)
         self._plans.put((name, number), (round_.id, plan))
         return new
@@ -204,7 +194,7 @@ class Rounds:
         if number is None:
             last = self.latest(name)
             if last is None:
-                raise ProblemError(ROUND_NOT_OPEN)
+                raise ProblemError(problems.ROUND_NOT_OPEN)
             number = last.number
         self.plan(name, number)
         self._directory.fetch(name)
@@ -213,11 +203,13 @@ class Rounds:
     def keep_estimates(self, name: str, number: int, millionths: bytes) -> None:
         """Keep what the learner believes of the arms before a round, over those who play it."""
         _, plan = self.plan(name, number)
-        least = self._directory.campaign(name).least
+        least = self._directory.campaign(name).min_reporters
         if (plan.arms >= 0).sum() < least:
-            raise ProblemError(INVALID, f"estimates must be of at least {least} users.")
-        with self.lock, self._database.write() as connection:
-            store_estimates(connection, name, number, millionths)
+            raise ProblemError(problems.INVALID, f"estimates must be of at least {least} users.")
+        table, place = store.estimates, {"campaign": name, "number": number}
+        with self.lock, self._database.write() as connection:  # the last ones count
+            connection.execute(delete(table).filter_by(**place))
+            connection.execute(insert(table).values(**place, millionths=millionths))
 
     def all_reported(self, round_: RoundRecord) -> bool:
         """Return whether everyone in an open round has reported; for the schedule only."""
@@ -243,7 +235,7 @@ def find(connection: Connection, campaign: str, number: int, *, lock: bool = Fal
     query = select(*_COLUMNS).where(table.c.campaign == campaign, table.c.number == number)
     row = connection.execute(query.with_for_update() if lock else query).first()
     if row is None:
-        raise ProblemError(UNKNOWN_ROUND)
+        raise ProblemError(problems.UNKNOWN_ROUND)
     return RoundRecord(*row)
 
 
@@ -273,14 +265,6 @@ def load_plan(connection: Connection, round_id: int) -> FrozenPlan | None:
     return FrozenPlan(np.frombuffer(row.arms, np.int32), np.frombuffer(row.groups, np.int32))
 
 
-def store_estimates(connection: Connection, name: str, number: int, millionths: bytes) -> None:
-    """Store what the learner believes of the arms before a round; the last ones count."""
-    table = store.estimates
-    connection.execute(delete(table).where(table.c.campaign == name, table.c.number == number))
-    row = {"campaign": name, "number": number, "millionths": millionths}
-    connection.execute(insert(table).values(row))
-
-
 def _load_latest(connection: Connection, campaign: str) -> RoundRecord | None:
     campaigns.require(connection, campaign)
     return latest(connection, campaign)
@@ -292,7 +276,8 @@ def _load_plan(connection: Connection, place: tuple[str, int]) -> tuple[int, Fro
     round_ = find(connection, campaign, number)
     plan = load_plan(connection, round_.id)
     if plan is None:
-        raise ProblemError(ROUND_ABANDONED if round_.state == ABANDONED else ROUND_NOT_OPEN)
+        abandoned = round_.state == ABANDONED
+        raise ProblemError(problems.ROUND_ABANDONED if abandoned else problems.ROUND_NOT_OPEN)
     return round_.id, plan
 
 

@@ -8,7 +8,6 @@ tried again with every tick, and the service is not ready meanwhile.
 
 import logging
 
-from shoal.service.aggregator.releases import Document
 from shoal.service.aggregator.rounds import OPEN, WANTED, RoundRecord
 from shoal.service.aggregator.service import Aggregator
 from shoal.service.campaign import Campaign, Schedule
@@ -18,47 +17,38 @@ from shoal.service.problems import ProblemError
 log = logging.getLogger("shoal.service")
 
 
-def tick(aggregator: Aggregator) -> list[Document]:
-    """Do what is due in every campaign; return what was released."""
-    released, well = [], True
+def tick(aggregator: Aggregator) -> None:
+    """Do what is due in every campaign."""
+    on_schedule = True
     for name in aggregator.directory.names():
         try:
-            document = _step(aggregator, name, aggregator.directory.campaign(name))
+            _step(aggregator, name, aggregator.directory.campaign(name))
         except ProblemError as problem:
-            log.warning("schedule waits: %s", problem.kind.name)
-            continue
+            log.warning("schedule waits: %s", problem.reason.name)
         except Exception as error:  # a database that is away, say; its message may tell too much
             log.error("schedule fails: %s", type(error).__name__)
-            well = False
-            continue
-        if document is not None:
-            released.append(document)
-    aggregator.on_schedule = well
-    return released
+            on_schedule = False
+    aggregator.on_schedule = on_schedule
 
 
-def _step(aggregator: Aggregator, name: str, campaign: Campaign) -> Document | None:
+def _step(aggregator: Aggregator, name: str, campaign: Campaign) -> None:
     now, schedule = aggregator.clock(), campaign.schedule
     if schedule is None:
-        return None
+        return
     last = aggregator.rounds.latest(name)
     if last is not None and max(last.wanted_at, last.opened_at or 0) > now:
         last = aggregator.rounds.begin_by(last, now=now)
     if last is None:
-        if sum(aggregator.directory.roster(name).active) >= campaign.least:
-            aggregator.rounds.want(name, 1)
-        return None
-    if last.state == OPEN:
-        return (
+        if sum(aggregator.directory.roster(name).active) >= campaign.min_reporters:
+            aggregator.rounds.request(name, 1)
+    elif last.state == OPEN:
+        if _ends(aggregator, last, schedule):
             aggregator.releases.close_round(name, last.number)
-            if _ends(aggregator, last, schedule)
-            else None
-        )
-    over = campaign.horizon is not None and last.number >= campaign.horizon
-    due = (last.opened_at or last.wanted_at) + schedule.open_every_hours * HOUR
-    if last.state != WANTED and not over and now >= due:
-        aggregator.rounds.want(name, last.number + 1)
-    return None
+    elif last.state != WANTED:
+        over = campaign.horizon is not None and last.number >= campaign.horizon
+        due = (last.opened_at or last.wanted_at) + schedule.open_every_hours * HOUR
+        if not over and now >= due:
+            aggregator.rounds.request(name, last.number + 1)
 
 
 def _ends(aggregator: Aggregator, open_round: RoundRecord, schedule: Schedule) -> bool:

@@ -1,4 +1,4 @@
-"""Tokens: bound to a role, stored as hashes, compared in constant time (threat 20)."""
+"""Tokens: bound to a role, stored as hashes, compared in constant time."""
 
 import hmac
 import secrets
@@ -79,15 +79,18 @@ class Access:
     def holder(self, token: str) -> Holder | None:
         """Return a token's name, role and hash, None for an unknown token."""
         name, _, secret = token.removeprefix("shoal.").rpartition(".")
-        holder = self._holders.get(None).get(name)
-        same = hmac.compare_digest(_digest(secret), holder.digest if holder else _NO_DIGEST)
-        return holder if same and token.startswith("shoal.") else None
+        holder = self._find(name, _digest(secret))
+        return holder if token.startswith("shoal.") else None
 
     def still(self, name: str, digest: bytes) -> Role | None:
         """Return the role of the token of that name, None if it was replaced or revoked."""
+        holder = self._find(name, digest)
+        return holder.role if holder else None
+
+    def _find(self, name: str, digest: bytes) -> Holder | None:
         holder = self._holders.get(None).get(name)
         same = hmac.compare_digest(digest, holder.digest if holder else _NO_DIGEST)
-        return holder.role if holder and same else None
+        return holder if same else None
 
     @contextmanager
     def _change(self) -> Iterator[Connection]:

@@ -1,10 +1,7 @@
-"""The learner's routes: wait for work, read releases, publish plans.
+"""The learner's routes: wait for work, read releases, publish plans."""
 
-Those below ``/v1/learner`` take a round in four calls; each of the others does a part of one.
-"""
-
-import time
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -38,15 +35,6 @@ SyncBody = Annotated[
         wait=Annotated[float, Field(ge=0, le=60, description="Seconds to wait for work.")],
     ),
 ]
-Shares = Annotated[list[Annotated[float, Field(ge=0, le=1)] | None], Field(max_length=1000)]
-EstimatesBody = Annotated[wire.Estimates, Body(), Checked(means=Shares, half_widths=Shares)]
-
-
-@router.post("/learner/sync")
-async def sync(known: SyncBody, aggregator: Service) -> wire.WorkList:
-    """Send the learner's progress, and wait for work."""
-    rounds = await _wait_for_work(known, aggregator)
-    return wire.WorkList([wire.Work(r.campaign, r.number, r.state) for r in rounds])
 
 
 @router.post(
@@ -56,20 +44,10 @@ async def sync(known: SyncBody, aggregator: Service) -> wire.WorkList:
 )
 async def read_tasks(known: SyncBody, aggregator: Service) -> Response:
     """Send the learner's progress, wait for work, and read what it needs."""
-    rounds = await _wait_for_work(known, aggregator)
+    sync = partial(aggregator.epochs.sync_learner, known.campaigns)
+    rounds = await aggregator.notifier.poll(sync, until=bool, seconds=known.wait)
     tasks = await run_in_threadpool(lambda: [_task(aggregator, round_) for round_ in rounds])
     return Response(msgspec.json.encode(wire.TaskList(tasks)), media_type=JSON)
-
-
-async def _wait_for_work(known: wire.Sync, aggregator: Aggregator) -> list[RoundRecord]:
-    ends = time.monotonic() + known.wait
-    while True:
-        version = aggregator.notifier.version
-        work = await run_in_threadpool(aggregator.epochs.sync_learner, known.campaigns)
-        left = ends - time.monotonic()
-        if work or left <= 0 or aggregator.notifier.closed:
-            return work
-        await aggregator.notifier.wait(version, seconds=left)
 
 
 def _task(aggregator: Aggregator, round_: RoundRecord) -> wire.Task:
@@ -79,19 +57,11 @@ def _task(aggregator: Aggregator, round_: RoundRecord) -> wire.Task:
     return wire.Task(name, number, round_.state, definition, eligible)
 
 
-_PLAN_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "description": "Each seat's arm, then each seat's group, as little-endian int32.",
-        "content": {BYTES: {"schema": {"type": "string", "format": "binary"}}},
-    }
-}
-_BITS: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Bits, the first one highest.", "content": {BYTES: {}}}
-}
-
-
-@router.get(f"{ROUND}/eligible", response_class=Response, responses=_BITS)
+@router.get(
+    f"{ROUND}/eligible",
+    response_class=Response,
+    responses={200: {"description": "Bits, the first one highest.", "content": {BYTES: {}}}},
+)
 def read_eligible(name: Name, number: Number, aggregator: Service) -> Response:
     """Read who may play what: a bit per seat, then, from a new byte on, a bit per arm."""
     return Response(_eligible(aggregator, name, number), media_type=BYTES)
@@ -101,21 +71,6 @@ def _eligible(aggregator: Aggregator, name: str, number: int) -> bytes:
     return b"".join(
         np.packbits(mask).tobytes() for mask in aggregator.rounds.eligible(name, number)
     )
-
-
-@router.put(f"{ROUND}/plan", status_code=204, openapi_extra=_PLAN_BODY)
-async def freeze_plan(name: Name, number: Number, request: Request, aggregator: Service) -> None:
-    """Freeze a wanted round's plan; the same again changes nothing, another is refused."""
-    columns = await request.body()
-    await run_in_threadpool(_freeze, aggregator, name, number, columns)
-
-
-@router.put(f"{ROUND}/estimates", status_code=204)
-def keep_estimates(
-    name: Name, number: Number, estimates: EstimatesBody, aggregator: Service
-) -> None:
-    """Keep what the learner believes of the arms before this round, for people to see."""
-    aggregator.rounds.keep_estimates(name, number, _millionths(aggregator, name, estimates))
 
 
 @router.put(
@@ -135,18 +90,13 @@ async def publish_plan(name: Name, number: Number, request: Request, aggregator:
 
 def _publish(aggregator: Aggregator, name: str, number: int, plan: wire.PlanWithEstimates) -> None:
     estimates = _millionths(aggregator, name, plan.estimates) if plan.estimates else None
-    if len(plan.arms) != len(plan.groups):
-        raise ProblemError(PLAN_REFUSED)
-    _freeze(aggregator, name, number, plan.arms + plan.groups)
-    if estimates is not None:
-        aggregator.rounds.keep_estimates(name, number, estimates)
-
-
-def _freeze(aggregator: Aggregator, name: str, number: int, columns: bytes) -> None:
-    if len(columns) % 8:
+    columns = plan.arms + plan.groups
+    if len(plan.arms) != len(plan.groups) or len(columns) % 8:
         raise ProblemError(PLAN_REFUSED)
     arms, groups = np.frombuffer(columns, "<i4").reshape(2, -1)
     aggregator.rounds.freeze(name, number, FrozenPlan(arms, groups))
+    if estimates is not None:
+        aggregator.rounds.keep_estimates(name, number, estimates)
 
 
 def _millionths(aggregator: Aggregator, name: str, estimates: wire.Estimates) -> bytes:
@@ -159,12 +109,6 @@ def _millionths(aggregator: Aggregator, name: str, estimates: wire.Estimates) ->
     return np.array(millionths, "<i4").tobytes()
 
 
-@router.get(f"{ROUND}/counted", response_class=Response, responses=_BITS)
-def read_counted(name: Name, number: Number, aggregator: Service) -> Response:
-    """Read which seats are part of a released total: a bit per seat."""
-    return Response(_counted(aggregator, name, number), media_type=BYTES)
-
-
 @router.get(
     f"/learner{ROUND}/release",
     response_class=Response,
@@ -173,9 +117,5 @@ def read_counted(name: Name, number: Number, aggregator: Service) -> Response:
 def read_counted_release(name: Name, number: Number, aggregator: Service) -> Response:
     """Read a release with the seats that are part of its totals."""
     release = msgspec.Raw(aggregator.releases.read(name, number, to_learner=True))
-    message = wire.CountedRelease(release, _counted(aggregator, name, number))
-    return Response(msgspec.json.encode(message), media_type=JSON)
-
-
-def _counted(aggregator: Aggregator, name: str, number: int) -> bytes:
-    return np.packbits(aggregator.releases.counted(name, number)).tobytes()
+    counted = np.packbits(aggregator.releases.counted(name, number)).tobytes()
+    return Response(msgspec.json.encode(wire.CountedRelease(release, counted)), media_type=JSON)

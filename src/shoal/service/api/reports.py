@@ -85,6 +85,6 @@ async def _count(request: Request, aggregator: Aggregator, name: str, number: in
     refused = await asyncio.wrap_future(aggregator.reports.submit(name, number, reports))
     if refused:
         metrics: Metrics = request.app.state.metrics
-        metrics.add_refusals(name, (kind.name for _, kind in refused))
-    refusals = Refusals([Refusal(index, kind.type) for index, kind in refused])
+        metrics.add_refusals(name, (reason.name for _, reason in refused))
+    refusals = Refusals([Refusal(index, reason.type) for index, reason in refused])
     return Response(_encoder.encode(refusals), media_type=JSON)

@@ -1,6 +1,6 @@
 """Rounds: open the next one, watch it, close it, read what was released."""
 
-import time
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -28,15 +28,12 @@ async def open_round(
     name: Name, number: Number, aggregator: Service, response: Response, wait: Wait = 10.0
 ) -> RoundState:
     """Open the next round: 201 when open, 202 while the learner plans, 200 if it was there."""
-    new = await run_in_threadpool(aggregator.rounds.want, name, number)
-    ends = time.monotonic() + wait
-    while True:
-        version = aggregator.notifier.version
-        current = await run_in_threadpool(aggregator.rounds.get, name, number)
-        left = ends - time.monotonic()
-        if current.state != WANTED or left <= 0 or aggregator.notifier.closed:
-            break
-        await aggregator.notifier.wait(version, seconds=left)
+    new = await run_in_threadpool(aggregator.rounds.request, name, number)
+    current = await aggregator.notifier.poll(
+        partial(aggregator.rounds.get, name, number),
+        until=lambda round_: round_.state != WANTED,
+        seconds=wait,
+    )
     if current.state == WANTED:
         response.status_code = 202
     elif not new:

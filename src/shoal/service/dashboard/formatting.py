@@ -151,9 +151,9 @@ def _captions(
         f"the last {min(AVERAGED_ROUNDS, series.last)} rounds, {first} over the first. The best "
         f"single arm, by {texts['whose']}: {texts['best']}.{noise}",
         "caption_shares": "What users play, as a share of everyone in the round.",
-        "caption_sizes": f"The smallest of each in every round. No total may lie below C = "
-        f"{campaign.least}; the smallest ever had {texts['smallest']} reporters. A crowd may: it "
-        "is then in no group, and nothing of it is released.",
+        "caption_sizes": "The smallest of each in every round. No total may lie below C = "
+        f"{campaign.min_reporters}; the smallest ever had {texts['smallest']} reporters. "
+        "A crowd may: it is then in no group, and nothing of it is released.",
         "caption_groups": f"{texts['totals']} totals were released, {texts['merged']} of them over "
         f"merged groups; {texts['withheld']} groups were withheld for ever. Homogeneous totals, "
         f"all 0 or all 1: {homogeneous(series, campaign)}.",

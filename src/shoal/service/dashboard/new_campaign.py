@@ -115,7 +115,7 @@ def check_policy(draft: Draft, *, quick: bool = False) -> Errors:
     if draft.errors or campaign is None:
         return draft.errors
     if quick:
-        seats = min(campaign.seats, max(QUICK_SEATS, campaign.least))
+        seats = min(campaign.seats, max(QUICK_SEATS, campaign.min_reporters))
         campaign = campaign.model_copy(update={"seats": seats})
     try:
         if campaign.noise:
@@ -204,7 +204,7 @@ def create_campaign(form: OperatorForm, page: OperatorPage) -> Response:
     try:
         page.aggregator.directory.create(draft.values["name"], draft.campaign)
     except ProblemError as error:
-        return _form(page, draft.values, {"": error.kind.title})
+        return _form(page, draft.values, {"": error.reason.title})
     page.aggregator.notifier.notify()
     return redirect(f"/campaigns/{draft.values['name']}?done=created")
 

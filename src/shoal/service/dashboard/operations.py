@@ -28,7 +28,7 @@ MAX_USERS_A_FORM = 200_000  # in one file
 def open_round(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
     """Ask the learner for the next round."""
     directory = page.aggregator.directory
-    number, least = _round_number(form), directory.campaign(name).least
+    number, least = _round_number(form), directory.campaign(name).min_reporters
     n_users = sum(directory.roster(name).active)
     if n_users < least and not field(form, "sure"):
         return page.confirm(
@@ -37,7 +37,7 @@ def open_round(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
             "more users first.",
             button="Open it anyway", back=f"/campaigns/{name}/users", number=str(number),
         )  # fmt: skip
-    page.aggregator.rounds.want(name, number)
+    page.aggregator.rounds.request(name, number)
     return redirect(f"/campaigns/{name}?done=opened")
 
 
@@ -88,7 +88,7 @@ def _enrol(name: str, data: bytes, page: PageRequest) -> Response:
             )
         joined = page.aggregator.directory.enrol(name, users)
     except (InvalidInputError, ProblemError) as error:
-        reason = error.kind.title if isinstance(error, ProblemError) else str(error)
+        reason = error.reason.title if isinstance(error, ProblemError) else str(error)
         return _users(name, page, error=f"Nobody was enrolled: {reason}")
     present = len(users) - joined
     done = f"{joined:,} users were enrolled; {present:,} of the file were enrolled before."
@@ -130,7 +130,7 @@ def add_arm(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
         if not page.aggregator.add_arm(name, arm):
             return _arms(name, page, error=f"There is an arm {arm} already.")
     except ProblemError as error:
-        return _arms(name, page, error=error.kind.title)
+        return _arms(name, page, error=error.reason.title)
     return redirect(f"/campaigns/{name}/arms?done=added")
 
 
@@ -144,7 +144,7 @@ def retire_arm(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
     try:
         page.aggregator.retire_arm(name, arm)
     except ProblemError as error:
-        return _arms(name, page, error=error.kind.title)
+        return _arms(name, page, error=error.reason.title)
     return redirect(f"/campaigns/{name}/arms?done=retired")
 
 

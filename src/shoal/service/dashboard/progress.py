@@ -114,7 +114,7 @@ def campaign_view(aggregator: Aggregator, name: str, *, after: int = 0, width: i
         now=now,
         heard=complete,
         first=first,
-        least=campaign.least,
+        least=campaign.min_reporters,
         shown=series.last,
         width=series.width,
         start=start,
@@ -122,7 +122,7 @@ def campaign_view(aggregator: Aggregator, name: str, *, after: int = 0, width: i
         points=_points_from(points, start),
         estimates=estimates,
         words=texts,
-        tables=_tables(points, estimates, first, campaign.least),
+        tables=_tables(points, estimates, first, campaign.min_reporters),
     )
 
 

@@ -19,7 +19,7 @@ from starlette.responses import RedirectResponse
 from shoal.service.aggregator import Aggregator
 from shoal.service.dashboard import assets, formatting
 from shoal.service.dashboard.sessions import Session
-from shoal.service.problems import FAULT, NOT_FOUND, Kind, ProblemError
+from shoal.service.problems import FAULT, NOT_FOUND, ProblemError, Reason
 from shoal.service.web.guard import places
 
 log = logging.getLogger("shoal.service")
@@ -134,7 +134,7 @@ class PageRoute(APIRoute):
                 following = request.url.path if request.method == "GET" else back
                 return redirect("/login" if following == "/" else f"/login?next={following}")
             except ProblemError as error:
-                return error_page(request, error.kind, error.detail)
+                return error_page(request, error.reason, error.detail)
             except RequestValidationError:
                 return error_page(request, NOT_FOUND)
             except HTTPException:  # the guard's, while it reads the body
@@ -146,9 +146,9 @@ class PageRoute(APIRoute):
         return handle_errors
 
 
-def error_page(request: Request, kind: Kind, detail: str = "") -> Response:
+def error_page(request: Request, reason: Reason, detail: str = "") -> Response:
     """Return a page that says what was refused."""
     session = getattr(request.state, "session", None)
     return render(
-        request, "error.html", session, status=kind.status, title=kind.title, detail=detail
+        request, "error.html", session, status=reason.status, title=reason.title, detail=detail
     )

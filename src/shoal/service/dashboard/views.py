@@ -38,7 +38,7 @@ def list_campaigns(page: ViewerPage) -> Response:
 def show_campaign(name: Name, page: ViewerPage) -> Response:
     """Show a campaign's curves."""
     campaign, view = page.aggregator.directory.campaign(name), campaign_view(page.aggregator, name)
-    specs = charts.specs(view.arms, least=campaign.least, noise=campaign.noise is not None)
+    specs = charts.specs(view.arms, least=campaign.min_reporters, noise=campaign.noise is not None)
     return page.render(
         "campaign.html",
         name=name,
@@ -97,7 +97,7 @@ def _row(aggregator: Aggregator, name: str) -> dict[str, Any]:
         "name": name,
         "n_users": sum(directory.roster(name).active),
         "n_arms": sum(arm.until is None for arm in directory.arms(name)),
-        "least": directory.campaign(name).least,
+        "least": directory.campaign(name).min_reporters,
         "state": last.state if last else "new",
         "now": f"Round {number(last.number)}" if last else "No round yet",
     }

@@ -5,14 +5,7 @@ import numpy as np
 
 from shoal.arrays import BoolArray, IntArray
 from shoal.client.calls import Call, encode, path_of, read_as, read_nothing
-from shoal.wire import (
-    CountedRelease,
-    Estimates,
-    PlanWithEstimates,
-    Release,
-    Sync,
-    TaskList,
-)
+from shoal.wire import CountedRelease, Estimates, PlanWithEstimates, Release, Sync, TaskList
 
 Eligible = tuple[BoolArray, BoolArray]  # seats that hold an active user, and arms on offer
 

@@ -61,7 +61,7 @@ class CampaignRun:
         self.asked = True
         groups = np.where(occupied, plan.groups, -1).astype(np.int32)
         sizes = np.bincount(groups[groups >= 0], minlength=plan.n_groups + 1)
-        groups[(groups >= 0) & (sizes[groups] < self.campaign.least)] = -1
+        groups[(groups >= 0) & (sizes[groups] < self.campaign.min_reporters)] = -1
         arms = np.where(occupied, plan.arms, -1).astype(np.int32)
         self.plan_round, self.plan_hash = number, plan_hash(arms, groups)
         return arms, groups
@@ -105,7 +105,7 @@ class CampaignRun:
         None altogether before the first round has been learnt, where the policy has no estimate,
         and where it would be of fewer users than a total may be of.
         """
-        if self.policy.rounds == 0 or occupied.sum() < self.campaign.least:
+        if self.policy.rounds == 0 or occupied.sum() < self.campaign.min_reporters:
             return None
         arm_means = self.policy.arm_means(occupied)
         if arm_means is None:

@@ -20,7 +20,6 @@ from shoal.client import Client, ServiceError, Total
 from shoal.errors import ShoalError
 from shoal.service.campaign import Campaign
 from shoal.service.learner import calls
-from shoal.service.learner.calls import Eligible
 from shoal.service.learner.run import CampaignRun, Records
 from shoal.service.store import Database
 from shoal.wire import LearnerProgress, Sync, Task
@@ -32,7 +31,7 @@ _PLAN_AGAIN = frozenset({"roster-changed", "plan-frozen", "round-not-open"})
 
 
 class DefinitionChangedError(ShoalError):
-    """A campaign was lost and created again, with another C for example (threats 17 and 22)."""
+    """A campaign was lost and created again, with a lower C for example."""
 
 
 class Learner:
@@ -119,7 +118,9 @@ class Learner:
         seats = run.campaign.seats
         try:
             if not run.asked or run.plan_round != number:
-                run.plan(number, *self._eligible(name, run, number))
+                n_arms = run.campaign.n_arms
+                eligible = self._client.run(calls.read_eligible(name, number, seats, n_arms))
+                run.plan(number, *eligible)
             release, counted = self._client.run(calls.read_release(name, number, seats))
         except ServiceError as error:
             if error.name not in _NO_RELEASE:
@@ -130,10 +131,6 @@ class Learner:
             # Another learner's, before this one was restored: whose totals is not known.
             log.warning("a release follows another plan; its totals are left out")
         return [], np.zeros(seats, bool)
-
-    def _eligible(self, name: str, run: CampaignRun, number: int) -> Eligible:
-        seats, n_arms = run.campaign.seats, run.campaign.n_arms
-        return self._client.run(calls.read_eligible(name, number, seats, n_arms))
 
     def _plan(self, task: Task, run: CampaignRun) -> None:
         _check_definition(task, run)

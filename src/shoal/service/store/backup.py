@@ -3,7 +3,7 @@
 A backup is one consistent read of every table, as compressed MessagePack with the schema's
 version in front. Restoring fills an empty store and brings it to the newest schema, all in one
 transaction. A restored aggregator can't reopen rounds that it has forgotten: the learner remembers
-them (threat 17).
+them.
 """
 
 import gzip
@@ -18,7 +18,7 @@ from sqlalchemy import Connection, MetaData, func, insert, select, text
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from shoal.errors import InvalidInputError
-from shoal.service.store.database import Database
+from shoal.service.store.database import DIALECTS, Database
 from shoal.service.store.migrate import StoreRole, current, upgrade_within
 
 _FORMAT = "shoal-backup-1"
@@ -108,8 +108,11 @@ def _fill(connection: Connection, records: Iterator[bytes], file: Path) -> int:
             raise
         except _DAMAGED:
             raise InvalidInputError(f"file must be a whole backup by Shoal; got {file}.") from None
-    if connection.dialect.name == "postgresql" and "rounds" in tables:
-        _continue_numbering(connection, tables["rounds"])
+    statement = DIALECTS[connection.dialect.name].continue_numbering
+    if statement and "rounds" in tables:
+        last = connection.scalar(select(func.max(tables["rounds"].c.id)))
+        if last is not None:
+            connection.execute(text(statement), {"last": last})
     return count
 
 
@@ -118,13 +121,6 @@ def _tables(connection: Connection) -> MetaData:
     metadata = MetaData()
     metadata.reflect(connection, only=lambda name, _: name != _VERSIONS)
     return metadata
-
-
-def _continue_numbering(connection: Connection, rounds: Any) -> None:
-    last = connection.scalar(select(func.max(rounds.c.id)))
-    if last is not None:
-        statement = text("SELECT setval(pg_get_serial_sequence('rounds', 'id'), :last)")
-        connection.execute(statement, {"last": last})
 
 
 def _write(out: IO[bytes] | gzip.GzipFile, record: msgspec.Struct) -> None:

@@ -6,6 +6,9 @@ program is left as it is.
 A write transaction takes SQLite's write lock at once; on PostgreSQL it locks the rows it names.
 Parameters never show in an error: one of them might be a sum.
 
+What differs between the two is ``DIALECTS`` below, and the statements that count a report, in
+``aggregator/group_sums.py``: a third kind of store needs an entry in each.
+
 One process serves a store: two would each trust what they have in memory. SQLite's store is held
 by a lock on a file beside it, PostgreSQL's by an advisory lock on a connection of its own. Both go
 with the process, however it ends; and the process goes with them.
@@ -17,10 +20,10 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
@@ -31,27 +34,24 @@ from shoal.errors import InvalidInputError, ShoalError
 
 IDLE_SECONDS = 1.0  # after which a connection is tested before it is used
 CHECK_SECONDS = 5.0  # from one test write to the next
-
-_TIMEOUTS = {  # for a server that does not answer: seconds, tries, and milliseconds
-    "sqlite": {},
-    "postgresql": {
-        "connect_timeout": 5,
-        "keepalives_idle": 10,
-        "keepalives_interval": 5,
-        "keepalives_count": 3,
-        "tcp_user_timeout": 20_000,
-    },
-}
-_SQLITE_HEADER = b"SQLite format 3\0"  # how its files begin
-_EMPTY_WRITE = {  # writes that reach the disk and leave nothing
-    "sqlite": "PRAGMA user_version = 0",
-    "postgresql": "SELECT pg_logical_emit_message(true, 'shoal', '')",
-}
-
-log = logging.getLogger("shoal.service")
 LOCK_CHECK_SECONDS = 5.0  # from one check of PostgreSQL's lock to the next
+_SQLITE_HEADER = b"SQLite format 3\0"  # how its files begin
 _LOCK = 0x73686F616C  # of this database; any number that no other program is likely to take
 _NOT_AVAILABLE = "55P03"
+
+log = logging.getLogger("shoal.service")
+
+
+class Dialect(NamedTuple):
+    """What a kind of database needs to be a store."""
+
+    prepare: Callable[[Engine, bool], None]  # make connections durable; and read-only, if True
+    hold: Callable[[Engine], None]  # keep other processes out
+    empty_write: str  # reaches the disk and leaves nothing
+    clock: str  # asks for its time in milliseconds
+    continue_numbering: str  # numbers the next round after :last; empty where that goes by itself
+    read_options: dict[str, str]  # with which a transaction sees one state throughout
+    timeouts: dict[str, int]  # for a server that does not answer
 
 
 class Database:
@@ -71,31 +71,23 @@ class Database:
         except ArgumentError:
             raise InvalidInputError("database must be an address like sqlite:///path.") from None
         backend = parsed.get_backend_name()
+        if backend not in DIALECTS:
+            raise InvalidInputError(f"database must be sqlite or postgresql; got {backend!r}.")
         if backend == "postgresql":
             parsed = parsed.set(drivername="postgresql+psycopg")
-        elif backend != "sqlite":
-            raise InvalidInputError(f"database must be sqlite or postgresql; got {backend!r}.")
         elif parsed.database in (None, "", ":memory:"):
             raise InvalidInputError("database must name a file; a store in memory is lost.")
-        self.backend = backend
+        self.dialect = DIALECTS[backend]
+        self.file = Path(str(parsed.database)) if backend == "sqlite" else None
         self._checking, self._next_check = threading.Lock(), 0.0
         try:
-            timeouts = {k: v for k, v in _TIMEOUTS[backend].items() if k not in parsed.query}
+            timeouts = {k: v for k, v in self.dialect.timeouts.items() if k not in parsed.query}
             self.engine = create_engine(parsed, hide_parameters=True, connect_args=timeouts)
         except ModuleNotFoundError:
             raise ShoalError(
                 "PostgreSQL needs an extra: pip install 'shoal[service,postgres]'."
             ) from None
-        if backend == "sqlite":
-            _prepare_sqlite(self.engine, str(parsed.database), read_only=read_only)
-        else:
-            _prepare_postgresql(self.engine)
-
-    @property
-    def file(self) -> Path | None:
-        """Return SQLite's file, None for PostgreSQL."""
-        name = self.engine.url.database
-        return Path(name) if self.backend == "sqlite" and name else None
+        self.dialect.prepare(self.engine, read_only)
 
     def exists(self) -> bool:
         """Return whether there is a database, full or empty."""
@@ -135,11 +127,9 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Open a transaction that sees one state of the store throughout."""
-        with self.engine.connect() as connection:
-            if self.backend == "postgresql":
-                connection = connection.execution_options(isolation_level="REPEATABLE READ")
-            with connection.begin():
-                yield connection
+        options = self.dialect.read_options
+        with self.engine.connect().execution_options(**options) as connection, connection.begin():
+            yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -162,18 +152,22 @@ class Database:
             if time.monotonic() >= self._next_check:
                 try:
                     with self.write() as connection:
-                        connection.execute(text(_EMPTY_WRITE[self.backend]))
+                        connection.execute(text(self.dialect.empty_write))
                 except SQLAlchemyError:
                     return False
                 self._next_check = time.monotonic() + CHECK_SECONDS
         return self.alive()
+
+    def hold(self) -> None:
+        """Keep every other process out of the store until this one ends."""
+        self.dialect.hold(self.engine)
 
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
 
 
-def _prepare_postgresql(engine: Engine) -> None:
+def _prepare_postgresql(engine: Engine, read_only: bool) -> None:
     """Test a connection that was idle before it is used; to test each one each time is slow."""
 
     @event.listens_for(engine, "connect")
@@ -195,11 +189,11 @@ def _prepare_postgresql(engine: Engine) -> None:
             raise DisconnectionError from None
 
 
-def _prepare_sqlite(engine: Engine, file: str, *, read_only: bool) -> None:
+def _prepare_sqlite(engine: Engine, read_only: bool) -> None:
     @event.listens_for(engine, "do_connect")
     def open_file(dialect: Any, record: Any, arguments: Any, options: dict[str, Any]) -> Any:
         # Never made by opening it: a wrong path would look like an empty store.
-        address = f"file:{quote(file)}?mode=rw"
+        address = f"file:{quote(str(engine.url.database))}?mode=rw"
         return sqlite3.connect(address, **{**options, "uri": True})
 
     @event.listens_for(engine, "connect")
@@ -221,13 +215,8 @@ def _prepare_sqlite(engine: Engine, file: str, *, read_only: bool) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
 
-def hold(database: Database) -> None:
-    """Keep every other process out of the store until this one ends."""
-    if database.file is None:
-        connection = _lock_database(database)
-        threading.Thread(target=_watch, args=(connection,), daemon=True).start()
-        return
-    file = database.file.resolve()
+def _hold_sqlite(engine: Engine) -> None:
+    file = Path(str(engine.url.database)).resolve()
     descriptor = os.open(file.with_name(f"{file.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -236,8 +225,8 @@ def hold(database: Database) -> None:
         raise _taken() from None
 
 
-def _lock_database(database: Database) -> Connection:
-    connection = database.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+def _hold_postgresql(engine: Engine) -> None:
+    connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
     try:
         # A process that was killed is gone a moment before its lock is.
         connection.execute(text("SET lock_timeout = '5s'"))
@@ -247,14 +236,14 @@ def _lock_database(database: Database) -> Connection:
         if getattr(error.orig, "sqlstate", None) == _NOT_AVAILABLE:
             raise _taken() from None
         raise
-    return connection
+    threading.Thread(target=_watch, args=(connection,), daemon=True).start()
 
 
 def _watch(connection: Connection) -> None:
     """End the process when its lock is lost.
 
     Another one may have the store by now, or the database may have forgotten what was committed,
-    as a replica that takes over does: whoever starts again asks how far everyone is (threat 17).
+    as a replica that takes over does: whoever starts again asks how far everyone is.
     """
     while True:
         time.sleep(LOCK_CHECK_SECONDS)
@@ -267,3 +256,31 @@ def _watch(connection: Connection) -> None:
 
 def _taken() -> ShoalError:
     return ShoalError("database must be served by one process alone; another one has this store.")
+
+
+DIALECTS = {
+    "sqlite": Dialect(
+        _prepare_sqlite,
+        _hold_sqlite,
+        empty_write="PRAGMA user_version = 0",
+        clock="SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
+        continue_numbering="",
+        read_options={},
+        timeouts={},
+    ),
+    "postgresql": Dialect(
+        _prepare_postgresql,
+        _hold_postgresql,
+        empty_write="SELECT pg_logical_emit_message(true, 'shoal', '')",
+        clock="SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)",
+        continue_numbering="SELECT setval(pg_get_serial_sequence('rounds', 'id'), :last)",
+        read_options={"isolation_level": "REPEATABLE READ"},
+        timeouts={  # seconds, tries, and milliseconds
+            "connect_timeout": 5,
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 20_000,
+        },
+    ),
+}

@@ -2,7 +2,8 @@
 
 A log line has the method, the route's template, the status and the time; a fault has the type of
 the error and where it was raised. No path, query, body or message is logged, nor a method of the
-caller's own making (threat 18), and no line for reports that came in (threat 21).
+caller's own making: each may hold a reward. There is no line for reports that came in: its time
+would show a reporter.
 """
 
 import asyncio
@@ -55,11 +56,11 @@ class Guard:
                 await problem(FAULT)(scope, receive, send_and_note)
         except Exception as error:
             away = STORE_AWAY if isinstance(error, OperationalError) else FAULT
-            kind = error.kind if isinstance(error, ProblemError) else away
-            if kind in (FAULT, STORE_AWAY):
+            reason = error.reason if isinstance(error, ProblemError) else away
+            if reason in (FAULT, STORE_AWAY):
                 log.error("fault %s at %s", type(error).__name__, places(error))
             if not status:
-                await problem(kind)(scope, receive, send_and_note)
+                await problem(reason)(scope, receive, send_and_note)
         seconds = time.perf_counter() - started
         route = getattr(scope.get("route"), "path", "none")
         method = scope["method"] if scope["method"] in HTTP_METHODS else "other"

@@ -1,8 +1,8 @@
 """Prometheus metrics: of routes, refusals and releases; never of a user, a reward or a report.
 
-Nothing here moves when a report comes in: a counter that does shows a reporter (threat 21). What is
-counted of reports is held back until their campaign releases a round, and what is counted of a
-release until the learner has it on record (threat 17).
+Nothing here moves when a report comes in: a counter that does shows a reporter. What is counted of
+reports is held back until their campaign releases a round, and what is counted of a release until
+the learner has it on record: no old backup can then open its round again.
 """
 
 import collections
@@ -14,7 +14,7 @@ from functools import partial
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from shoal.service.aggregator.releases import Document
+from shoal.wire import StoredRelease
 
 METRICS_TYPE = CONTENT_TYPE_LATEST
 
@@ -40,7 +40,7 @@ class Metrics:
         self._shown = shown
         self._reports_of = collections.defaultdict[str, PendingReports](PendingReports)
         # Releases that the learner has not on record, each with the reports before it.
-        self._releases: list[tuple[Document, PendingReports]] = []
+        self._releases: list[tuple[StoredRelease, PendingReports]] = []
         self._lock = threading.Lock()
         self._registry = registry = CollectorRegistry()
         self._requests = Histogram(
@@ -78,7 +78,7 @@ class Metrics:
         with self._lock:
             self._reports_of[campaign].refusals.update(reasons)
 
-    def add_release(self, document: Document) -> None:
+    def add_release(self, document: StoredRelease) -> None:
         """Count a release and the reports before it, once the release may be shown."""
         with self._lock:
             reports = self._reports_of.pop(document.campaign, PendingReports())
@@ -89,7 +89,7 @@ class Metrics:
         campaigns = {document.campaign for document, _ in list(self._releases)}
         last = {name: self._shown(name) or 0 for name in campaigns}  # may ask the store
 
-        def shown(document: Document) -> bool:
+        def shown(document: StoredRelease) -> bool:
             return document.round <= last.get(document.campaign, 0)
 
         with self._lock:

@@ -5,8 +5,6 @@ from alembic import op
 
 revision = "a0001"
 down_revision = None
-branch_labels = None
-depends_on = None
 
 ROW_ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 

@@ -8,8 +8,6 @@ from alembic import op
 
 revision = "a0003"
 down_revision = "a0002"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

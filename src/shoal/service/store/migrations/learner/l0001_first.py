@@ -5,8 +5,6 @@ from alembic import op
 
 revision = "l0001"
 down_revision = None
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
