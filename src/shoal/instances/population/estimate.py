@@ -11,7 +11,7 @@ from shoal.arrays import FloatArray
 from shoal.errors import InvalidInputError
 from shoal.instances.population.moments import Moments, estimate_moments
 from shoal.instances.population.pairs import PairTotals
-from shoal.instances.population.posterior import Posterior, fit_posterior
+from shoal.instances.population.posterior import CovariancePosterior, fit_posterior
 from shoal.instances.population.worlds import World, draw_shape, posterior_means
 from shoal.model.numbers import whole_number
 
@@ -57,7 +57,7 @@ class Population:
     arm_means, arm_errors
         Mean reward of each arm over users, with standard errors, (n_arms,).
     covariance
-        Posterior mean of the covariance of users' means, (n_arms, n_arms).
+        CovariancePosterior mean of the covariance of users' means, (n_arms, n_arms).
     noise
         Variance of a reward around its user's mean, (n_arms,).
     taste
@@ -227,7 +227,7 @@ def estimate_population(
 
 
 def _worlds(
-    pairs: PairTotals, moments: Moments, posterior: Posterior, rng: np.random.Generator
+    pairs: PairTotals, moments: Moments, posterior: CovariancePosterior, rng: np.random.Generator
 ) -> tuple[World, ...]:
     """Draw populations from every model that the log leaves; taste has the most of them."""
     worlds = []
@@ -261,7 +261,7 @@ def _check_held_out(
     for taste in (False, True):
         chosen = np.array([(model.rank > 0) == taste for model in posterior.models])
         weights = np.where(chosen, posterior.probabilities, 0.0)
-        only = Posterior(
+        only = CovariancePosterior(
             posterior.models, posterior.particles, weights / max(weights.sum(), 1e-300)
         )
         mean = moments.arm_means

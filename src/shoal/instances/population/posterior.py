@@ -102,7 +102,7 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Posterior:
+class CovariancePosterior:
     """Particles of every model, with the models' posterior probabilities."""
 
     models: tuple[Model, ...]
@@ -117,7 +117,7 @@ class Posterior:
 
     @property
     def covariance(self) -> FloatArray:
-        """Posterior mean of the covariance of users' means."""
+        """CovariancePosterior mean of the covariance of users' means."""
         covariances = [
             model.covariances(particles).mean(axis=0)
             for model, particles in zip(self.models, self.particles, strict=True)
@@ -135,7 +135,7 @@ class Posterior:
 
 def fit_posterior(
     moments: Moments, rng: np.random.Generator, *, n_particles: int = N_PARTICLES
-) -> Posterior:
+) -> CovariancePosterior:
     """Sample every model, and weigh them by their evidence."""
     n_arms = len(moments.arm_means)
     ranks = sorted({1, 2, n_arms}) if n_arms > 1 else []
@@ -151,7 +151,7 @@ def fit_posterior(
     particles, evidence = zip(*(_sample(model, rng, n_particles) for model in models), strict=True)
     log_odds = np.array(evidence) + np.log(priors)
     probabilities = np.exp(log_odds - log_odds.max())
-    return Posterior(models, particles, probabilities / probabilities.sum())
+    return CovariancePosterior(models, particles, probabilities / probabilities.sum())
 
 
 def _sample(model: Model, rng: np.random.Generator, n_particles: int) -> tuple[FloatArray, float]:
