@@ -15,6 +15,7 @@ from shoal.arrays import FloatArray, LongArray
 from shoal.errors import InvalidInputError
 from shoal.instances import clustered
 from shoal.instances.population import PairTotals, Population, estimate_population
+from shoal.instances.population.arms import draw_arm_means
 from shoal.instances.population.estimate import weighted_quantile
 from shoal.instances.population.moments import estimate_moments
 from shoal.instances.population.posterior import Model
@@ -153,6 +154,18 @@ def test_products_of_different_rows_are_what_the_formula_says() -> None:
         for rows in (rewards, other)
     ]  # fmt: skip
     assert min(products) <= moments.covariance[0, 0] <= max(products)
+
+
+def test_equal_arms_have_no_best_one_and_different_arms_keep_their_order() -> None:
+    """1,000 users with 20 rows: the largest raw estimate of four equal arms is 0.006 too high."""
+    rng = np.random.default_rng(11)
+    equal = estimate_moments(log_of(np.full((1_000, 4), 0.2), 20, rng)[0])
+    drawn = np.array([draw_arm_means(equal, rng).max() for _ in range(400)])
+    assert drawn.mean() < equal.arm_means.max() - 0.0005
+    means = np.tile([0.1, 0.2, 0.3, 0.4], (1_000, 1))
+    different = estimate_moments(log_of(means, 20, rng)[0])
+    drawn = np.mean([draw_arm_means(different, rng) for _ in range(400)], axis=0)
+    np.testing.assert_allclose(drawn, different.arm_means, atol=0.002)
 
 
 def test_models_have_the_covariances_that_they_say() -> None:

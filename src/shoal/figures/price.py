@@ -17,7 +17,7 @@ def price_figure(answer: Mapping[str, Any]) -> alt.HConcatChart:
     """Draw what ``Price.to_dict`` returns: earnings by group size, and over the rounds.
 
     The left panel has the 95 % interval of the mean as a bar, and that of one population as a thin
-    line. Grey rules are the best single arm and full knowledge.
+    line. Grey rules and bands are the best single arm and full knowledge with their intervals.
     """
     figure: alt.HConcatChart = styled(
         alt.hconcat(_by_size(answer), _over_rounds(answer), spacing=40)
@@ -87,15 +87,25 @@ def _over_rounds(answer: Mapping[str, Any]) -> alt.LayerChart:
 
 
 def _rules(answer: Mapping[str, Any]) -> alt.LayerChart:
+    names = {"best_arm": "best single arm", "full_knowledge": "full knowledge"}
     levels = pl.DataFrame(
-        {
-            "name": ["best single arm", "full knowledge"],
-            "level": [answer["best_arm"], answer["full_knowledge"]],
-        }
+        [
+            {"name": label, "level": answer[name], **_ends(answer["bands"][name])}
+            for name, label in names.items()
+        ]
     )
     base = alt.Chart(levels).encode(y=alt.Y("level:Q", title=""))
+    bands = (
+        alt.Chart(levels)
+        .mark_rect(color=GREY, opacity=0.12)
+        .encode(y=alt.Y("low:Q", title=""), y2="high:Q", x=alt.value(0), x2=alt.value(WIDTH))
+    )
     rules = base.mark_rule(color=GREY, strokeDash=[4, 3])
     text = base.mark_text(align="right", baseline="top", dx=-4, dy=4, color=GREY).encode(
         x=alt.value(WIDTH), text="name:N"
     )
-    return alt.LayerChart(layer=[rules, text])
+    return alt.LayerChart(layer=[bands, rules, text])
+
+
+def _ends(band: Mapping[str, float]) -> dict[str, float]:
+    return {"low": band["low"], "high": band["high"]}

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
+
+from shoal.arrays import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +48,10 @@ class LogProfile:
     mean_reward: float
     binary: bool
     period: tuple[str, str] | None
-    duplicates: int | None
     single_row_users: int
     repeated_times: int
     similar_arms: tuple[tuple[str, ...], ...]
+    duplicates: int | None = None
 
     def __str__(self) -> str:
         low, high = self.reward_range
@@ -71,7 +74,7 @@ class LogProfile:
         ]
         if self.duplicates:
             sentences.append(
-                f"{self.duplicates:,} rows repeat another one in every column; "
+                f"{self.duplicates:,} rows repeat another one in every column: "
                 f"--drop-duplicates leaves them out."
             )
         if self.single_row_users:
@@ -84,27 +87,28 @@ class LogProfile:
         return sentences
 
 
-def profile_rows(rows: pl.DataFrame, *, duplicates: int | None) -> LogProfile:
-    """Describe usable rows: columns user, arm, reward as a number, and time if there is any."""
-    users, arms = rows["user"].n_unique(), rows["arm"].unique().sort().to_list()
-    n_pairs = rows.select(pl.struct("user", "arm").n_unique()).item()
+def profile_rows(rows: pl.DataFrame, counts: FloatArray, arms: Sequence[object]) -> LogProfile:
+    """Describe usable rows: columns user, arm, reward as a number, and time if there is any.
+
+    ``counts`` are the rows of every pair, (n_users, n_arms).
+    """
+    n_pairs = int(np.count_nonzero(counts))
     reward = rows["reward"]
     period, repeated = None, 0
     if "time" in rows.columns:
         period = str(rows["time"].min()), str(rows["time"].max())
         repeated = rows.height - rows.select(pl.struct("user", "time").n_unique()).item()
     return LogProfile(
-        users=users,
+        users=len(counts),
         arms=len(arms),
         rows=rows.height,
         rows_per_pair=rows.height / n_pairs,
-        pairs_observed=n_pairs / (users * len(arms)),
+        pairs_observed=n_pairs / counts.size,
         reward_range=(_number(reward.min()), _number(reward.max())),
         mean_reward=_number(reward.mean()),
         binary=bool(reward.is_in([0.0, 1.0]).all()),
         period=period,
-        duplicates=duplicates,
-        single_row_users=rows.group_by("user").len().filter(pl.col("len") == 1).height,
+        single_row_users=int((counts.sum(axis=1) == 1).sum()),
         repeated_times=repeated,
         similar_arms=similar_names(arms),
     )

@@ -18,6 +18,7 @@ from shoal.model.numbers import whole_number
 N_TASTE_WORLDS, LEAST_WORLDS, N_ALIKE_WORLDS = 48, 16, 4
 """Populations to draw: with tastes, of each model of tastes that is left, of each other model."""
 
+CHUNK_OF_USERS = 50_000
 MOST_USERS = 200_000
 """Users of a log that are fitted; of more, a random sample."""
 
@@ -79,6 +80,7 @@ class Population:
     worlds: tuple[World, ...]
     n_users: int
     n_rows: int
+    moments: Moments
     held_out: HeldOut | None = None
 
     @property
@@ -121,6 +123,16 @@ class Population:
             probabilities = np.array([world.probability for world in self.worlds])
             world = int(rng.choice(len(self.worlds), p=probabilities / probabilities.sum()))
         return self.worlds[world].draw(n_users, rng)
+
+    def expected_means(self, pairs: PairTotals) -> FloatArray:
+        """Return the expected means of users with these rows, (n_users, n_arms), in [0, 1]."""
+        steps = range(0, pairs.n_users, CHUNK_OF_USERS)
+        chunks = [np.arange(i, min(i + CHUNK_OF_USERS, pairs.n_users)) for i in steps]
+        means = [
+            posterior_means(pairs.of_users(users), self.moments, self.covariance, self.arm_means)[0]
+            for users in chunks
+        ]
+        return np.clip(np.concatenate(means), 0.0, 1.0)
 
     @property
     def tells(self) -> str:
@@ -222,6 +234,7 @@ def estimate_population(
         worlds=_worlds(pairs, moments, posterior, rng),
         n_users=n_users,
         n_rows=n_rows,
+        moments=moments,
         held_out=halves and _check_held_out(*halves, rng),
     )
 

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import betaincinv, ndtr
 
 from shoal.arrays import FloatArray
+from shoal.instances.population.arms import draw_arm_means
 from shoal.instances.population.moments import Moments
 from shoal.instances.population.pairs import PairTotals
 
@@ -60,9 +61,7 @@ def draw_shape(
     fitted: bool,
 ) -> tuple[FloatArray, FloatArray]:
     """Draw the atoms of one population and their weights, given the covariance of users' means."""
-    shift = rng.multivariate_normal(np.zeros(pairs.n_arms), moments.arm_covariance, method="eigh")
-    mean = moments.arm_means
-    mean = np.clip(mean + shift, 0.1 * mean, 1 - 0.1 * (1 - mean))
+    mean = draw_arm_means(moments, rng)
     if not covariance.any():
         return mean[None], np.ones(1)
     if pairs.n_users > MOST_ATOMS:
