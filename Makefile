@@ -4,11 +4,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-CHECKS := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports --no-cache
+PYTEST := $(BIN)/pytest -n 3
+BESIDE := $(MAKE) --no-print-directory --jobs=2
 FIVE := explore-then-commit,elimination-greedy,elimination-random,elimination-lp,ucb
+
+# The tests start hundreds of processes: none should compile all sources and tests for itself.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup browser demo check test chaos bench screenshots docs clean
+.PHONY: lint types contracts pages kernels
 
 help:  ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -37,14 +42,29 @@ browser:  # the pages are tested in a real one, which is a Debian package
 	  || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } \
 	  || { echo "The tests need Chromium; install it: sudo apt-get install chromium" >&2; exit 1; }
 
+lint:
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types:
+	$(BIN)/mypy
+
+contracts:
+	$(BIN)/lint-imports --no-cache
+
+pages:
+	$(BIN)/mkdocs build --strict --quiet --site-dir build/site
+
+kernels:  # all are compiled on one core while the checks run on the other
+	$(BIN)/pytest -m kernels
+
 check: $(READY)  ## Run the checks, and the tests that need no browser, cluster or PostgreSQL.
-	$(CHECKS)
-	$(BIN)/pytest -n 3 --dist worksteal -m 'not (browser or cluster or postgresql or slow)'
+	@$(BESIDE) types lint contracts
+	$(PYTEST) -m 'not (browser or cluster or postgresql or slow)'
 
 test: $(READY) browser  ## Run all checks and all tests.
-	@$(BIN)/python -m tests.support.warm_up & $(CHECKS) && wait
-	$(BIN)/pytest -n 3 --dist worksteal
-	$(BIN)/mkdocs build --strict --quiet --site-dir build/site
+	@$(BESIDE) kernels types lint contracts pages
+	$(PYTEST) -m 'not kernels'
 
 chaos: $(READY)  ## Kill the service a hundred times per store while a campaign runs.
 	SHOAL_CHAOS_POLICY=shoal SHOAL_CHAOS_KILLS=100 SHOAL_CHAOS_ROUNDS=200 $(BIN)/pytest tests/service/test_chaos.py

@@ -158,7 +158,7 @@ def service(folder: Path) -> Iterator[tuple[str, str]]:
     aggregator = Aggregator(database, key=bytes(32))
     fill(aggregator)
     token = aggregator.access.issue("analyst", "analyst")
-    charts.specs([])
+    charts.specs()
     assets.asset(assets.CHARTS)
     config = uvicorn.Config(create_app(aggregator), port=0, log_config=None, access_log=False)
     server = uvicorn.Server(config)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from tests.support.arithmetic import pin_kernels
+from tests.support.workers import GroupScheduling
 
 pin_kernels()
 
@@ -20,6 +22,7 @@ SLOW = (
     "tests/engines/test_ray", "tests/experiments/sweep/test_kills",
     "tests/client/test_distribution", "tests/cli/test_demo", "tests/test_documentation",
     "tests/test_kernels", "tests/policies/shoal/test_learning_quality",
+    "tests/service/api/test_openapi",
 )  # fmt: skip
 """Whole systems, or many runs."""
 
@@ -35,6 +38,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("postgresql")
         if item.nodeid.startswith(SLOW):
             item.add_marker("slow")
+        if item.nodeid.startswith("tests/recordings/") and "[policies" in item.nodeid:
+            item.add_marker("kernels")
+    if "PYTEST_XDIST_WORKER" in os.environ:  # what takes long first, so that no worker ends late
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> GroupScheduling:
+    """Give all tests that share something to one worker, in the order of ``items``."""
+    config.option.loadscopereorder = False
+    return GroupScheduling(config, log)
 
 
 @pytest.fixture

@@ -25,8 +25,8 @@ belief = posterior.Belief(
 )
 prices = value.Prices(np.zeros(3, np.int64), *np.zeros((4, 2, 3)), np.zeros(3))
 prices.rival_variances[:] = 0.1
-market = value.Market(belief, prices, 2, 100.0, 1.0, np.zeros(3))
-print(value.merit(market, 0, np.arange(2), np.random.default_rng(0)))
+this_round = value.ShardRound(belief, prices, 2, 100.0, 1.0, np.zeros(3))
+print(value.merit(this_round, 0, np.arange(2), np.random.default_rng(0)))
 """
 
 

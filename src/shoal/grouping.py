@@ -13,14 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.arrays import (
-    BoolArray,
-    CountArray,
-    FloatArray,
-    IntArray,
-    LongArray,
-    WholeArray,
-)
+from shoal.arrays import BoolArray, CountArray, FloatArray, IntArray, LongArray, WholeArray
 from shoal.kernels import kernel
 from shoal.model import Feedback, Plan
 

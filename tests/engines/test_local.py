@@ -56,6 +56,7 @@ def die(task: int, tick: Tick) -> int:
     os._exit(3)
 
 
+@pytest.mark.slow
 def test_a_task_that_kills_its_worker_every_time_is_named() -> None:
     with pytest.raises(LostTaskError, match=r"task \d killed its worker 3 times \(exit code 3\)"):
         list(LocalEngine(n_workers=2).run(die, [1, 2]))
@@ -85,6 +86,7 @@ def fragile(task: tuple[Path, int], tick: Tick) -> int:
     return number
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_only_its_unfinished_task(tmp_path: Path) -> None:
     ticks: list[int] = []
     errors: list[LostTaskError] = []
@@ -110,6 +112,7 @@ def linger(task: Path, tick: Tick) -> None:
         signal.pause()
 
 
+@pytest.mark.slow
 def test_workers_end_with_the_engine_that_is_killed(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

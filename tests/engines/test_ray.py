@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from tests.engines.test_local import fragile, square, until
 from tests.experiments.sweep.test_sweep import records
 
 from shoal.engines import Engine, LocalEngine, Tick, make_engine
-from shoal.engines.base import Result, Task
+from shoal.engines.base import Result, Results, Task, TaskBatch
 from shoal.engines.cluster import connect
 from shoal.engines.ray import RayEngine
 from shoal.errors import InvalidInputError, LostTaskError, ShoalError
@@ -39,15 +39,9 @@ class Deadly(Engine):
     def capacity(self) -> int:
         return self.engine.capacity()
 
-    def run(
-        self,
-        work: Callable[[Task, Tick], Result],
-        tasks: Sequence[Task],
-        *,
-        tick: Tick | None = None,
-        lost: Callable[[int, LostTaskError], Result] | None = None,
-    ) -> Generator[tuple[int, Result], None, None]:
-        return self.engine.run(partial(die_once, self.folder, work), tasks, tick=tick, lost=lost)
+    def _run(self, batch: TaskBatch[Task, Result]) -> Results[Result]:
+        batch.work = partial(die_once, self.folder, batch.work)
+        return self.engine._run(batch)
 
 
 def die_once(folder: Path, work: Callable[[Task, Tick], Result], task: Task, tick: Tick) -> Result:

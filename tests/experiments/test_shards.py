@@ -19,8 +19,7 @@ from shoal.engines.base import Engine
 from shoal.engines.ray import RayEngine
 from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.experiments import Run, Setting, simulate_shards
-from shoal.experiments.run import Play, PolicyMaker
-from shoal.experiments.shards import STEPS
+from shoal.experiments.run import STEPS, Play, PolicyMaker
 from shoal.instances import INSTANCES, instance
 from shoal.model import Problem
 from shoal.policies.base import Choice
@@ -104,6 +103,7 @@ def test_a_shard_killed_in_mid_run_goes_on_and_gives_the_same_bytes(
     assert taken_up == {12, 26}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_workers", [1, 2])
 def test_shards_are_the_same_bytes_whatever_the_workers(n_workers: int) -> None:
     ticks: list[int] = []
@@ -151,10 +151,10 @@ def test_a_run_that_is_taken_up_elsewhere_goes_on_bit_for_bit(policy: str, rewar
     second.restore(first.state())
     first.advance(5)  # what was taken out is a copy
     second.advance(300)
-    assert second.finished
-    assert whole.run().curves.tobytes() == second.run().curves.tobytes()
-    assert whole.run().withheld == second.run().withheld
-    assert whole.run().smallest_group == second.run().smallest_group
+    assert second.played == 300
+    assert whole.result().curves.tobytes() == second.result().curves.tobytes()
+    assert whole.result().withheld == second.result().withheld
+    assert whole.result().smallest_group == second.result().smallest_group
 
 
 @pytest.mark.parametrize("name", INSTANCES)

@@ -1,13 +1,9 @@
-"""What the present code computes, each group once a session, however many workers there are."""
+"""What the present code computes, each group once a session: all its tests are on one worker."""
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 import pytest
 from tests.recordings.pinned import Recording, compute
@@ -19,15 +15,10 @@ POSTGRES = "service on PostgreSQL"
 
 
 @pytest.fixture(scope="session")
-def computed(
-    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> Callable[[str], Recording]:
+def computed(request: pytest.FixtureRequest) -> Callable[[str], Recording]:
     """Return a function from a group to what it computes now."""
     if not PINNED:
         pytest.skip("recordings are of x86-64 processors; run them on one")
-    folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent  # of all workers
 
     def run(group: str) -> Recording:
         if group == POSTGRES:
@@ -37,16 +28,9 @@ def computed(
 
     @cache
     def get(group: str) -> Recording:
-        file = folder / f"recording of {group}.json"
-        with Path(f"{file}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not file.exists():
-                try:
-                    found = run(group)
-                except RuntimeError as error:  # once, not for every key
-                    found = {"failed": str(error)}
-                file.write_text(json.dumps(found), encoding="utf-8")
-        recording: Recording = json.loads(file.read_text(encoding="utf-8"))
-        return recording
+        try:
+            return run(group)
+        except RuntimeError as error:  # once, not for every key
+            return {"failed": str(error)}
 
     return get

@@ -34,6 +34,9 @@ def test_the_redesign_changes_no_byte(group: str, key: str, computed: Computed) 
 
 
 @pytest.mark.parametrize("key", RESTORED)
-def test_a_restored_policy_goes_on_as_if_never_interrupted(key: str, computed: Computed) -> None:
-    found = computed("policies")
+@pytest.mark.parametrize("group", ["policies"])
+def test_a_restored_policy_goes_on_as_if_never_interrupted(
+    group: str, key: str, computed: Computed
+) -> None:
+    found = computed(group)
     assert found[key] == found[key.removesuffix(", restored")]

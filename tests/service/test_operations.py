@@ -24,7 +24,7 @@ from shoal.errors import InvalidInputError
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.tokens import Access
 from shoal.service.clock import system_clock
-from shoal.service.dashboard.sessions import Sessions
+from shoal.service.dashboard.sessions import begin_session
 from shoal.service.learner.service import Learner
 from shoal.service.process import _announce_tokens
 from shoal.service.settings import Settings, load_settings
@@ -223,7 +223,7 @@ def test_a_failed_restore_leaves_the_store_empty(
 def test_no_token_and_no_session_comes_back_with_a_backup(stores: Stores, tmp_path: Path) -> None:
     with serve(stores) as live:
         revoked = live.aggregator.access.issue("gone", "operator")
-        assert Sessions(live.aggregator).begin(revoked) is not None
+        assert begin_session(live.aggregator, revoked) is not None
         back_up(live.aggregator.database, "aggregator", tmp_path / "copy")
     database = Database(f"sqlite:///{tmp_path}/other/aggregator.db")
     restore(database, "aggregator", tmp_path / "copy")

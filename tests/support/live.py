@@ -7,7 +7,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 
+import httpx
 import uvicorn
 from tests.support.service import KEY
 from tests.support.stores import Stores
@@ -21,6 +23,12 @@ from shoal.service.connections import connections
 from shoal.service.learner.service import Learner
 from shoal.service.process import Server
 from shoal.service.web.metrics import Metrics
+
+httpx._config.DEFAULT_TIMEOUT_CONFIG.read = 60.0  # five seconds are short on a busy machine
+# Each client would read the certificates of HTTPS, which takes longer than most tests.
+httpx._transports.default.create_ssl_context = (  # type: ignore[attr-defined]
+    cache(httpx._config.create_ssl_context)
+)
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from time import monotonic
@@ -26,16 +27,16 @@ SECONDS_BETWEEN_TICKS = 0.2
 """Nobody looks more often, and each message from a worker costs time."""
 
 
-class Engine:
+class Engine(ABC):
     """Runs ``work(task, tick)`` for every task.
 
     A result may depend on the task alone, never on the engine, the number of workers or the
     order: that is what makes results the same bytes everywhere.
     """
 
+    @abstractmethod
     def capacity(self) -> int:
         """Return how many tasks run at a time."""
-        raise NotImplementedError
 
     def run(
         self,
@@ -54,8 +55,8 @@ class Engine:
         if tasks:
             yield from self._run(TaskBatch(work, tasks, tick, lost))
 
-    def _run(self, batch: TaskBatch[Task, Result]) -> Results[Result]:
-        raise NotImplementedError
+    @abstractmethod
+    def _run(self, batch: TaskBatch[Task, Result]) -> Results[Result]: ...
 
 
 class TaskBatch(Generic[Task, Result]):
@@ -70,8 +71,7 @@ class TaskBatch(Generic[Task, Result]):
     ) -> None:
         self.work, self.tasks = work, tasks
         self.tick: Tick = tick or (lambda done: None)
-        self.wants_ticks, self.expects_losses = tick is not None, lost is not None
-        self._lost = lost
+        self.expects_losses, self._lost = lost is not None, lost
         self._deaths = Counter[int]()
 
     def count_death(self, index: int, reason: str) -> list[Result]:
@@ -99,11 +99,9 @@ class TickBuffer:
         self._send = send
         self._last = monotonic()
         self._waiting = 0
-        self.total = 0
 
     def __call__(self, done: int) -> None:
         """Count work that is done."""
-        self.total += done
         self._waiting += done
         if monotonic() - self._last >= SECONDS_BETWEEN_TICKS:
             self.flush()
@@ -120,19 +118,15 @@ class Job(Protocol[JobResult]):
 
     def step(self) -> int:
         """Do the next part and return its amount, or 0 where nothing is left."""
-        ...
 
     def state(self) -> State:
         """Return everything that changes while this runs."""
-        ...
 
     def restore(self, state: State) -> None:
         """Continue from ``state``."""
-        ...
 
     def result(self) -> JobResult:
         """Return the result of the finished job."""
-        ...
 
 
 class Steps(Generic[Task, JobResult]):

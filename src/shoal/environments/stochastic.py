@@ -10,13 +10,12 @@ merged in one of them: there, a short group is withheld in that round.
 """
 
 from abc import ABC, abstractmethod
-from functools import cached_property
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.arrays import FloatArray, IntArray, LongArray
+from shoal.arrays import FloatArray, IntArray
 from shoal.errors import InvalidInputError
 from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem, Stateful
@@ -41,9 +40,7 @@ class Environment(Stateful, ABC):
     rng
         The only source of rewards and reports.
     participation
-        Probability that a user reports in a round, one for all or one each, (n_users,). A group
-        with fewer than ``problem.min_group_size`` reporters is merged with others of its arm, as
-        in the service, or withheld; in a plan that is repeated, it is withheld in that round.
+        Probability that a user reports in a round, one for all or one each, (n_users,).
     """
 
     changing: ClassVar[tuple[str, ...]] = ("rng", "smallest_group", "withheld")
@@ -53,10 +50,6 @@ class Environment(Stateful, ABC):
 
     bounded: ClassVar[bool] = True
     """Whether rewards, and so their means, lie in [0, 1]."""
-
-    problem: Final[Problem]
-    means: Final[FloatArray]
-    rng: Final[np.random.Generator]
 
     def __init__(
         self,
@@ -77,7 +70,7 @@ class Environment(Stateful, ABC):
         self.means = matrix
         self.rng = rng
         self._chances = _check_participation(participation, problem.n_users)
-        self._no_feedback = _no_feedback(problem.n_users)
+        self._uniforms = np.empty(problem.n_users)  # filled in every round, not allocated
         self.smallest_group = 0
         self.withheld = 0
 
@@ -115,7 +108,8 @@ class Environment(Stateful, ABC):
                 f"the plan must belong to the environment's {self.problem}; got {plan.problem}."
             )
         if plan.n_groups == 0:
-            return self._no_feedback
+            n_users = len(plan.groups)
+            return Feedback(np.zeros(0), np.zeros(0, np.int32), np.zeros(n_users, np.int32))
         if self._chances is None:
             released, reported = all_report(plan)
             smallest = plan.smallest_group
@@ -147,23 +141,14 @@ class Bernoulli(Environment):
 
     rewards: ClassVar[str] = "bernoulli"
 
-    @cached_property
-    def _uniforms(self) -> FloatArray:
-        return np.empty(self.problem.n_users)
-
-    @cached_property
-    def _users(self) -> LongArray:
-        return np.arange(self.problem.n_users)
-
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
+        if plan.repeats > 1:
+            means = self.means[np.arange(len(plan.arms)), plan.arms]
+            return _sum_by_group(self.rng.binomial(reported, means), plan.groups, plan.n_groups)
+        # Policies that learn every round come here: the feedback is all that it allocates.
         totals = np.zeros(plan.n_groups)
-        if plan.repeats == 1:
-            # Policies that learn every round come here: the feedback is all that it allocates.
-            self.rng.random(out=self._uniforms)
-            _add_successes(self._uniforms, self.means, plan.arms, plan.groups, reported, totals)
-        else:
-            successes = self.rng.binomial(reported, self.means[self._users, plan.arms])
-            _add_by_group(successes, plan.groups, totals)
+        self.rng.random(out=self._uniforms)
+        _add_successes(self._uniforms, self.means, plan.arms, plan.groups, reported, totals)
         return totals
 
 
@@ -174,9 +159,8 @@ class Gaussian(Environment):
     bounded: ClassVar[bool] = False
 
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
-        totals, variances = np.zeros(plan.n_groups), np.zeros(plan.n_groups)
-        _add_means(self.means, plan.arms, plan.groups, reported, totals)
-        _add_by_group(reported, plan.groups, variances)
+        totals = _sum_means(self.means, plan.arms, plan.groups, reported, plan.n_groups)
+        variances = _sum_by_group(reported, plan.groups, plan.n_groups)
         totals += np.sqrt(variances) * self.rng.standard_normal(plan.n_groups)
         return totals
 
@@ -191,9 +175,7 @@ class Bounded(Environment):
     rewards: ClassVar[str] = "bounded"
 
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
-        totals = np.zeros(plan.n_groups)
-        _add_betas(self.rng, self.means, plan.arms, plan.groups, reported, totals)
-        return totals
+        return _sum_betas(self.rng, self.means, plan.arms, plan.groups, reported, plan.n_groups)
 
 
 class Deterministic(Environment):
@@ -202,9 +184,7 @@ class Deterministic(Environment):
     rewards: ClassVar[str] = "deterministic"
 
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
-        totals = np.zeros(plan.n_groups)
-        _add_means(self.means, plan.arms, plan.groups, reported, totals)
-        return totals
+        return _sum_means(self.means, plan.arms, plan.groups, reported, plan.n_groups)
 
 
 def _check_participation(participation: ArrayLike, n_users: int) -> FloatArray | None:
@@ -223,13 +203,6 @@ def _check_participation(participation: ArrayLike, n_users: int) -> FloatArray |
     if np.all(chances == 1.0):
         return None
     return np.broadcast_to(chances, n_users).astype(np.float64)
-
-
-def _no_feedback(n_users: int) -> Feedback:
-    totals, released, reported = np.zeros(0), np.zeros(0, np.int32), np.zeros(n_users, np.int32)
-    for array in (totals, released, reported):
-        array.flags.writeable = False
-    return Feedback(totals, released, reported)
 
 
 def all_report(plan: Plan) -> tuple[IntArray, IntArray]:
@@ -318,19 +291,22 @@ def _add_successes(
 
 
 @kernel()
-def _add_means(
-    means: FloatArray, arms: IntArray, groups: IntArray, reported: IntArray, totals: FloatArray
-) -> None:
+def _sum_means(
+    means: FloatArray, arms: IntArray, groups: IntArray, reported: IntArray, n_groups: int
+) -> FloatArray:
+    totals = np.zeros(n_groups)
     for user in range(len(arms)):
         if reported[user]:
             totals[groups[user]] += reported[user] * means[user, arms[user]]
+    return totals
 
 
 @kernel()
-def _add_betas(
+def _sum_betas(
     rng: np.random.Generator, means: FloatArray, arms: IntArray, groups: IntArray,
-    reported: IntArray, totals: FloatArray,
-) -> None:  # fmt: skip
+    reported: IntArray, n_groups: int,
+) -> FloatArray:  # fmt: skip
+    totals = np.zeros(n_groups)
     for user in range(len(arms)):
         if reported[user]:
             mean = means[user, arms[user]]
@@ -340,10 +316,13 @@ def _add_betas(
             else:
                 for _ in range(reported[user]):
                     totals[groups[user]] += rng.beta(a, b)
+    return totals
 
 
 @kernel()
-def _add_by_group(amounts: NDArray[np.integer], groups: IntArray, totals: FloatArray) -> None:
+def _sum_by_group(amounts: NDArray[np.integer], groups: IntArray, n_groups: int) -> FloatArray:
+    totals = np.zeros(n_groups)
     for user in range(len(groups)):
         if groups[user] >= 0:
             totals[groups[user]] += amounts[user]
+    return totals

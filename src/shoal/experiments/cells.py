@@ -101,6 +101,10 @@ class Cell:
             self.n_checkpoints,
         )
 
+    def play(self, tick: Tick) -> Run:
+        """Play all rounds."""
+        return self.start().finish(tick)
+
 
 def blocks(n_users: int, n_runs: int) -> list[tuple[int, int]]:
     """Return how runs are split over cells: the first run and the number of runs of each.
@@ -126,11 +130,6 @@ def combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
 
-def run_cell(cell: Cell, tick: Tick) -> Run:
-    """Play one cell, in a worker."""
-    return cell.start().finish(tick)
-
-
 def run_cells(
     cells: Sequence[Cell],
     *,
@@ -140,17 +139,16 @@ def run_cells(
 ) -> list[Run]:
     """Play cells on an engine, by default a process per core; return their runs in order."""
     report = progress or (lambda finished, done, total: None)
-    total = sum(cell.setting.horizon for cell in cells)
-    done = 0
+    total, done = sum(cell.setting.horizon for cell in cells), 0
 
     def tick(rounds: int) -> None:
         nonlocal done
         done += rounds
         report("", done, total)
 
-    runs: dict[int, Run] = {}
-    with closing((engine or LocalEngine()).run(run_cell, cells, tick=tick)) as results:
+    runs: dict[Cell, Run] = {}
+    with closing((engine or LocalEngine()).run(Cell.play, cells, tick=tick)) as results:
         for index, run in results:
-            runs[index] = run
+            runs[cells[index]] = run
             report(title(cells[index]), done, total)
-    return [runs[index] for index in range(len(cells))]
+    return [runs[cell] for cell in cells]

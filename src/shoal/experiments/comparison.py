@@ -6,9 +6,10 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -63,10 +64,8 @@ def compare(
         Classes of instances; each run draws a new one, the same for every policy.
     means
         The caller's own expected rewards, (n_users, n_arms), in place of ``instances``.
-    options
-        Options by policy name.
-    tuned
-        As in ``simulate``.
+    options, tuned
+        As in ``simulate``, the options by policy name.
     engine
         Where the cells run; by default a process per core.
     progress
@@ -82,12 +81,15 @@ def compare(
     >>> result.summary()["policy"].to_list()
     ['random', 'best-arm', 'random', 'best-arm']
     """
-    check_names(instances, policies)
+    by_policy = options or {}
+    check_names(instances, policies, by_policy)
     whole, matrix = setting_and_means(setting, means, base=PAPER_SETTING)
-    if matrix is not None:
-        instances = (GIVEN,)
+    instances = instances if matrix is None else (GIVEN,)
     n_runs = whole_number("n_runs", n_runs)
-    resolved = _resolve_all(instances, policies, options or {}, tuned=tuned)
+    resolved = {
+        (name, policy): resolve_options(policy, by_policy.get(policy), instance=name, tuned=tuned)
+        for name, policy in product(instances, policies)
+    }
     cells = [
         Cell(replace(whole, instance=name), policy, chosen, first, count, means=matrix)
         for (name, policy), chosen in resolved.items()
@@ -104,32 +106,19 @@ def compare(
     return Comparison.from_runs(cells, run_cells(cells, engine=engine, progress=progress), config)
 
 
-def _resolve_all(
-    instances: Sequence[str],
-    policies: Sequence[str],
-    options: Mapping[str, Mapping[str, Any]],
-    *,
-    tuned: bool,
-) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the options of each policy on each class of instances."""
-    for policy in options:
-        if policy not in policies:
-            raise UnknownNameError("policy with options", policy, policies)
-    return {
-        (name, policy): resolve_options(policy, options.get(policy), instance=name, tuned=tuned)
-        for name in instances
-        for policy in policies
-    }
-
-
-def check_names(instances: Sequence[str], policies: Sequence[str]) -> None:
-    """Refuse an empty list, or classes of instances that can't be drawn from."""
+def check_names(
+    instances: Sequence[str], policies: Sequence[str], with_options: Iterable[str] = ()
+) -> None:
+    """Refuse an empty list, instances that can't be drawn, or options of policies not listed."""
     for kind, names in (("instances", instances), ("policies", policies)):
         if not names:
             raise InvalidInputError(f"{kind} must name at least one; got none.")
     for name in instances:
         if name not in INSTANCES:
             raise UnknownNameError("instance", name, INSTANCES)
+    for policy in with_options:
+        if policy not in policies:
+            raise UnknownNameError("policy with options", policy, policies)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,9 @@ PolicyMaker = Callable[..., Policy]
 N_CHECKPOINTS = 200
 """Checkpoints of a run, unless the caller says otherwise."""
 
+STEPS = 20
+"""An engine that keeps states saves so many in a run: a kill costs at most one part."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
@@ -141,7 +144,7 @@ def _stack(means: ArrayLike) -> FloatArray:
 
 
 class Play(Stateful):
-    """A run in progress, which can be saved and restored, bit for bit.
+    """A run in progress, a ``Job``: it can be saved and restored, bit for bit.
 
     The means, (n_shards, n_users, n_arms), are not part of the state: restore it into a ``Play``
     made with the same arguments. The setting's seed is that of the policy and of the rewards.
@@ -193,11 +196,6 @@ class Play(Stateful):
         self.played = 0
         self.seconds = 0.0
 
-    @property
-    def finished(self) -> bool:
-        """Whether all rounds are played."""
-        return self.played >= self.horizon
-
     def advance(self, rounds: int) -> int:
         """Play that many rounds, and more where a plan is repeated for longer; return how many."""
         learner, environment, meter = self.learner, self.environment, self.meter
@@ -213,15 +211,18 @@ class Play(Stateful):
         self.seconds += perf_counter() - start
         return self.played - before
 
+    def step(self) -> int:
+        """Play one part of the rounds; return how many were played."""
+        return self.advance(max(1, self.horizon // STEPS))
+
     def finish(self, progress: Callable[[int], None] | None = None) -> Run:
         """Play all rounds that are left, and return the record."""
-        while not self.finished:
-            rounds = self.advance(max(1, self.horizon // 100))
+        while rounds := self.advance(max(1, self.horizon // 100)):
             if progress:
                 progress(rounds)
-        return self.run()
+        return self.result()
 
-    def run(self) -> Run:
+    def result(self) -> Run:
         """Return the record so far."""
         return Run(
             policy=self.policy,

@@ -69,10 +69,8 @@ seed=0, instance=uniform
             raise UnknownNameError("instance", self.instance, INSTANCES)
         horizon = whole_number("horizon", self.horizon)
         problem = Problem(self.n_users, self.n_arms, self.min_group_size, horizon)
-        plain: dict[str, Any] = {
-            name: getattr(problem, name)
-            for name in ("n_users", "n_arms", "min_group_size", "horizon")
-        }
+        names = ("n_users", "n_arms", "min_group_size", "horizon")
+        plain: dict[str, Any] = {name: getattr(problem, name) for name in names}
         plain["seed"] = whole_number("seed", self.seed, least=0)
         if np.ndim(self.participation):
             plain["participation"] = tuple(np.asarray(self.participation).tolist())

@@ -8,6 +8,7 @@ an actor that keeps its state, and continues after a kill as if nothing had happ
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, Unpack
 
 import numpy as np
@@ -16,11 +17,8 @@ from shoal.engines import Engine, LocalEngine, Steps
 from shoal.experiments.cells import Cell
 from shoal.experiments.run import N_CHECKPOINTS, PolicyMaker, Run
 from shoal.experiments.setting import SettingOptions, make_setting
-from shoal.model import Problem, State
+from shoal.model import Problem
 from shoal.policies.tuned import resolve_options
-
-STEPS = 20
-"""A shard's state is saved so many times in a run: a kill costs at most one part."""
 
 
 def simulate_shards(
@@ -70,8 +68,8 @@ def simulate_shards(
         Cell(shard, policy, chosen, number, purpose="shard", n_checkpoints=n_checkpoints)
         for number in range(problem.n_shards)
     ]
-    by_number = dict((engine or LocalEngine()).run(Steps(ShardJob), cells, tick=progress))
-    runs = [by_number[number] for number in range(problem.n_shards)]
+    results = (engine or LocalEngine()).run(Steps(Cell.start), cells, tick=progress)
+    runs = [run for _, run in sorted(results, key=itemgetter(0))]
     played = runs[0].problem
     return replace(
         runs[0],
@@ -81,17 +79,3 @@ def simulate_shards(
         withheld=sum(run.withheld for run in runs),
         seconds=sum(run.seconds for run in runs),
     )
-
-
-class ShardJob:
-    """A shard in progress: drawn in the worker, and never sent anywhere."""
-
-    def __init__(self, shard: Cell) -> None:
-        self._play = shard.start()
-        self.state: Callable[[], State] = self._play.state
-        self.restore: Callable[[State], None] = self._play.restore
-        self.result: Callable[[], Run] = self._play.run
-
-    def step(self) -> int:
-        """Play a twentieth of the rounds; return how many were played."""
-        return self._play.advance(max(1, self._play.horizon // STEPS))

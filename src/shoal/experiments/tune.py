@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
+import numpy as np
+
 from shoal import __version__
 from shoal.engines import Engine
 from shoal.errors import UnknownNameError
-from shoal.experiments.cells import Cell, ProgressCallback, combinations, run_cells
+from shoal.experiments.cells import Cell, ProgressCallback, blocks, combinations, run_cells
 from shoal.experiments.comparison import check_names
 from shoal.experiments.setting import PAPER_SETTING, SettingOptions, make_setting
 from shoal.model.numbers import whole_number
@@ -54,20 +56,22 @@ def tune(
     check_names(instances, policies)
     n_runs = whole_number("n_runs", n_runs)
     whole = make_setting(setting, base=PAPER_SETTING)
+    parts = blocks(whole.n_users, n_runs)
     cells = [
-        Cell(replace(whole, instance=name), policy, point, n_runs=n_runs, purpose="validation")
+        Cell(replace(whole, instance=name), policy, point, first, count, purpose="validation")
         for name in instances
         for policy in policies
         for point in combinations(GRID[policy])
+        for first, count in parts
     ]
-    chosen: dict[str, dict[str, Any]] = {name: {} for name in instances}
     runs = run_cells(cells, engine=engine, progress=progress)
-    for cell, run in zip(cells, runs, strict=True):
-        regret = run.regret / n_runs
+    regrets = np.reshape([run.regret for run in runs], (-1, len(parts))).sum(axis=1) / n_runs
+    chosen: dict[str, dict[Any, Any]] = {name: {} for name in instances}
+    for cell, regret in zip(cells[:: len(parts)], regrets.tolist(), strict=True):
         by_policy = chosen[cell.setting.instance]
-        best = by_policy.get(run.policy)
+        best = by_policy.get(cell.policy)
         if best is None or regret < best["regret"]:
-            by_policy[run.policy] = {"options": dict(cell.options), "regret": regret}
+            by_policy[cell.policy] = {"options": dict(cell.options), "regret": regret}
     return {
         "chosen": chosen,
         "grid": {policy: GRID[policy] for policy in policies},

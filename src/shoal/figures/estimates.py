@@ -7,10 +7,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.figures.style import styled
+from shoal.figures.style import STYLE
 
 SIDE = 250
-BEST, OTHERS = "the user's best arm", "other arms"
+KINDS_OF_ARM = ["the user's best arm", "other arms"]
 
 
 def estimates_figure(
@@ -21,13 +21,11 @@ def estimates_figure(
 ) -> alt.HConcatChart:
     """Draw a panel for each set of estimates, (n_users, n_arms) like ``means``, by its name."""
     best = means == means.max(axis=1, keepdims=True)
-    kind = np.where(best, BEST, OTHERS).ravel()
-    colour = alt.Color("kind:N", title=None, sort=[BEST, OTHERS]).scale(
-        domain=[BEST, OTHERS], range=["#d1495b", "#1b6ca8"]
-    )
-    shape = alt.Shape("kind:N", title=None, sort=[BEST, OTHERS]).scale(
-        domain=[BEST, OTHERS], range=["triangle-up", "circle"]
-    )
+    kind = np.where(best, *KINDS_OF_ARM).ravel()
+    colour = alt.Color("kind:N", title=None, sort=KINDS_OF_ARM)
+    colour = colour.scale(domain=KINDS_OF_ARM, range=["#d1495b", "#1b6ca8"])
+    shape = alt.Shape("kind:N", title=None, sort=KINDS_OF_ARM)
+    shape = shape.scale(domain=KINDS_OF_ARM, range=["triangle-up", "circle"])
     share = alt.Scale(domain=[0, 1], clamp=True)
     diagonal = (
         alt.Chart(pl.DataFrame({"true": [0.0, 1.0], "believed": [0.0, 1.0]}))
@@ -37,16 +35,12 @@ def estimates_figure(
     panels = []
     for name, estimate in estimates.items():
         cells = pl.DataFrame({"true": means.ravel(), "believed": estimate.ravel(), "kind": kind})
-        points = (
-            alt.Chart(cells.sort("kind"))
-            .mark_point(filled=True, size=34, opacity=0.75)
-            .encode(
-                x=alt.X("true:Q", title="true mean", scale=share).axis(grid=False, tickCount=5),
-                y=alt.Y("believed:Q", title="estimated mean", scale=share).axis(tickCount=5),
-                color=colour.legend(orient="top", labelFontSize=12, symbolSize=70),
-                shape=shape,
-            )
+        points = alt.Chart(cells.sort("kind")).mark_point(filled=True, size=34, opacity=0.75)
+        points = points.encode(
+            x=alt.X("true:Q", title="true mean", scale=share).axis(grid=False, tickCount=5),
+            y=alt.Y("believed:Q", title="estimated mean", scale=share).axis(tickCount=5),
+            color=colour.legend(orient="top", labelFontSize=12, symbolSize=70),
+            shape=shape,
         )
-        panels.append((diagonal + points).properties(width=SIDE, height=SIDE, title=name))
-    figure: alt.HConcatChart = styled(alt.hconcat(*panels, spacing=24).properties(title=title))
-    return figure
+        panels.append(alt.LayerChart(layer=[diagonal, points], width=SIDE, height=SIDE, title=name))
+    return alt.hconcat(*panels, spacing=24, title=title, config=STYLE)

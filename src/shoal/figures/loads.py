@@ -24,24 +24,22 @@ def loads_figure(loads: NDArray[np.integer], *, min_crowd: int, title: str) -> a
             "users": loads[shown].ravel(),
         }
     )
+    assignment = alt.X("assignment:O", title=f"{len(shown)} of {len(loads)} assignments")
     base = alt.Chart(cells).encode(
-        x=alt.X("assignment:O", title=f"{len(shown)} of {len(loads)} assignments").axis(
-            labels=False, ticks=False
-        ),
-        y=alt.Y("arm:O", title="arm"),
+        x=assignment.axis(labels=False, ticks=False), y=alt.Y("arm:O", title="arm")
     )
-    crowds = (
-        base.transform_filter(alt.datum.users > 0)
-        .mark_rect()
-        .encode(color=alt.Color("users:Q", title="users").scale(scheme="blues"))
-    )
+    users = alt.Color("users:Q", title="users").scale(scheme="blues")
+    crowds = base.transform_filter(alt.datum.users > 0).mark_rect().encode(color=users)
     small = base.mark_text(text="✕", fontSize=9, color="#d1495b").transform_filter(
         (alt.datum.users > 0) & (alt.datum.users < min_crowd)
     )
-    figure: alt.LayerChart = (
-        alt.layer(crowds, small)
-        .properties(width=560, height=max(90, 26 * n_arms), title=title)
-        .configure_title(anchor="start", fontSize=14)
-        .configure_axis(labelFontSize=12, titleFontSize=12)
+    return alt.LayerChart(
+        layer=[crowds, small],
+        width=560,
+        height=max(90, 26 * n_arms),
+        title=title,
+        config={
+            "axis": {"labelFontSize": 12, "titleFontSize": 12},
+            "title": {"anchor": "start", "fontSize": 14},
+        },
     )
-    return figure

@@ -7,7 +7,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from shoal.figures.style import COLOURS, colour_and_dash, end_labels, label_places, styled
+from shoal.figures.style import COLOURS, STYLE, colour_and_dash, end_labels, label_places
 
 WIDTH, HEIGHT = 330, 300
 GREY = "#666666"
@@ -19,10 +19,7 @@ def price_figure(answer: Mapping[str, Any]) -> alt.HConcatChart:
     The left panel has the 95 % interval of the mean as a bar, and that of one population as a thin
     line. Grey rules and bands are the best single arm and full knowledge with their intervals.
     """
-    figure: alt.HConcatChart = styled(
-        alt.hconcat(_by_size(answer), _over_rounds(answer), spacing=40)
-    )
-    return figure
+    return alt.hconcat(_by_size(answer), _over_rounds(answer), spacing=40, config=STYLE)
 
 
 def _by_size(answer: Mapping[str, Any]) -> alt.LayerChart:
@@ -37,21 +34,14 @@ def _by_size(answer: Mapping[str, Any]) -> alt.LayerChart:
             for cost in answer["costs"]
         ]
     )
-    base = alt.Chart(rows).encode(
-        x=alt.X("size:O", title="least group size C").axis(labelAngle=0),
-    )
+    base = alt.Chart(rows).encode(x=alt.X("size:O", title="least group size C").axis(labelAngle=0))
     reward = alt.Y("mean:Q", title="reward per user and round").scale(zero=False)
-    one = base.mark_rule(color=COLOURS[0], opacity=0.6).encode(
-        y=alt.Y("least:Q", title=""), y2="most:Q"
-    )
-    mean = base.mark_rule(color=COLOURS[0], strokeWidth=7, opacity=0.45).encode(
-        y=alt.Y("low:Q", title=""), y2="high:Q"
-    )
+    one = base.mark_rule(color=COLOURS[0], opacity=0.6)
+    one = one.encode(y=alt.Y("least:Q", title=""), y2="most:Q")
+    mean = base.mark_rule(color=COLOURS[0], strokeWidth=7, opacity=0.45)
+    mean = mean.encode(y=alt.Y("low:Q", title=""), y2="high:Q")
     points = base.mark_point(color=COLOURS[0], filled=True, size=70, opacity=1).encode(y=reward)
-    panel: alt.LayerChart = alt.LayerChart(layer=[_rules(answer), one, mean, points]).properties(
-        width=WIDTH, height=HEIGHT, title="what each group size earns"
-    )
-    return panel
+    return _panel(answer, "what each group size earns", one, mean, points)
 
 
 def _over_rounds(answer: Mapping[str, Any]) -> alt.LayerChart:
@@ -61,36 +51,30 @@ def _over_rounds(answer: Mapping[str, Any]) -> alt.LayerChart:
         {
             "size": [f"C = {size}" for size in sizes for _ in rounds],
             "round": np.tile(rounds, len(sizes)),
-            "reward": np.concatenate([answer["curves"][size] for size in sizes]),
+            "mean": np.concatenate([answer["curves"][size] for size in sizes]),
         }
     )
     names = curves["size"].unique(maintain_order=True).to_list()
     colour, dash = colour_and_dash("size", names)
-    lines = (
-        alt.Chart(curves)
-        .mark_line(strokeWidth=2)
-        .encode(
-            x=alt.X("round:Q", title="round").axis(format="~s", grid=False),
-            y=alt.Y("reward:Q", title="reward per user in that round").scale(zero=False),
-            color=colour,
-            strokeDash=dash,
-        )
-    )
-    lowest, highest = curves["reward"].to_numpy().min(), curves["reward"].to_numpy().max()
-    height = max(answer["full_knowledge"], highest) - lowest
-    places = label_places(curves, "size", "round", value="reward", height=height)
+    lines = alt.Chart(curves).mark_line(strokeWidth=2).encode(
+        x=alt.X("round:Q", title="round").axis(format="~s", grid=False),
+        y=alt.Y("mean:Q", title="reward per user in that round").scale(zero=False),
+        color=colour,
+        strokeDash=dash,
+    )  # fmt: skip
+    rewards = curves["mean"].to_numpy()
+    height = max(answer["full_knowledge"], rewards.max()) - rewards.min()
+    places = label_places(curves, "size", "round", height=height)
     labels = end_labels(places, "size", "round", colour)
-    panel: alt.LayerChart = alt.LayerChart(layer=[_rules(answer), lines, labels]).properties(
-        width=WIDTH, height=HEIGHT, title="when it starts to pay"
-    )
-    return panel
+    return _panel(answer, "when it starts to pay", lines, labels)
 
 
-def _rules(answer: Mapping[str, Any]) -> alt.LayerChart:
+def _panel(answer: Mapping[str, Any], title: str, *layers: alt.Chart) -> alt.LayerChart:
+    """Draw the layers on the two levels that any reward is measured against."""
     names = {"best_arm": "best single arm", "full_knowledge": "full knowledge"}
     levels = pl.DataFrame(
         [
-            {"name": label, "level": answer[name], **_ends(answer["bands"][name])}
+            {"name": label, "level": answer[name], **answer["bands"][name]}
             for name, label in names.items()
         ]
     )
@@ -101,11 +85,7 @@ def _rules(answer: Mapping[str, Any]) -> alt.LayerChart:
         .encode(y=alt.Y("low:Q", title=""), y2="high:Q", x=alt.value(0), x2=alt.value(WIDTH))
     )
     rules = base.mark_rule(color=GREY, strokeDash=[4, 3])
-    text = base.mark_text(align="right", baseline="top", dx=-4, dy=4, color=GREY).encode(
-        x=alt.value(WIDTH), text="name:N"
-    )
-    return alt.LayerChart(layer=[bands, rules, text])
-
-
-def _ends(band: Mapping[str, float]) -> dict[str, float]:
-    return {"low": band["low"], "high": band["high"]}
+    text = base.mark_text(align="right", baseline="top", dx=-4, dy=4, color=GREY)
+    text = text.encode(x=alt.value(WIDTH), text="name:N")
+    all_layers = [alt.LayerChart(layer=[bands, rules, text]), *layers]
+    return alt.LayerChart(layer=all_layers, width=WIDTH, height=HEIGHT, title=title)

@@ -7,7 +7,7 @@ reads without a legend, and in grey.
 import altair as alt
 import polars as pl
 
-from shoal.figures.style import colour_and_dash, end_labels, label_places, styled
+from shoal.figures.style import STYLE, colour_and_dash, end_labels, label_places
 
 WIDTH, HEIGHT = 560, 340
 
@@ -32,6 +32,5 @@ def regret_figure(curves: pl.DataFrame, *, title: str) -> alt.LayerChart:
     )
     lines = base.mark_line(strokeWidth=2).encode(x=rounds, y=regret, color=colour, strokeDash=dash)
     labels = end_labels(label_places(curves, "policy", "round"), "policy", "round", colour)
-    layers = alt.layer(bands, lines, labels)
-    figure: alt.LayerChart = styled(layers.properties(width=WIDTH, height=HEIGHT, title=title))
-    return figure
+    layers = [bands, lines, labels]
+    return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT, title=title, config=STYLE)

@@ -3,57 +3,44 @@
 Straight lines are powers; policies differ in dash and shape of point as well as in colour.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 import polars as pl
 
-from shoal.figures.style import COLOURS, DASHES, styled
+from shoal.figures.style import COLOURS, DASHES, STYLE, cycled
 
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 WIDTH, HEIGHT = 270, 210
 
 
 def scaling_figure(points: pl.DataFrame, *, title: str) -> alt.ConcatChart:
-    """Draw mean regret with its interval against each quantity.
+    """Draw mean regret with its interval against each quantity that is varied: one panel each.
 
-    Parameters
-    ----------
-    points
-        Columns ``quantity`` (what is varied: one panel each), ``value``, ``policy``, ``mean``,
-        ``low`` and ``high``.
+    ``points`` has the columns ``quantity``, ``value``, ``policy``, ``mean``, ``low`` and ``high``.
     """
     policies = points["policy"].unique(maintain_order=True).to_list()
     legend = alt.Legend(orient="top", symbolStrokeWidth=2, symbolSize=70, labelFontSize=12)
-
-    def scale(values: Sequence[Any]) -> alt.Scale:
-        cycled = [values[i % len(values)] for i in range(len(policies))]
-        return alt.Scale(domain=policies, range=cycled)
-
-    colour = alt.Color("policy:N", sort=policies, title=None, legend=legend, scale=scale(COLOURS))
-    shape = alt.Shape("policy:N", sort=policies, title=None, legend=legend, scale=scale(SHAPES))
-    dash = alt.StrokeDash("policy:N", sort=policies, title=None, legend=legend, scale=scale(DASHES))
+    shared: dict[str, Any] = {
+        "shorthand": "policy:N", "sort": policies, "title": None, "legend": legend,
+    }  # fmt: skip
+    colour = alt.Color(**shared, scale=cycled(policies, COLOURS))
+    shape = alt.Shape(**shared, scale=cycled(policies, SHAPES))
+    dash = alt.StrokeDash(**shared, scale=cycled(policies, DASHES))
     # An interval may reach below 0, where a log scale has no place: it is cut at the axis.
     lowest, highest = points.select(pl.min("mean") / 2, pl.max("high")).row(0)
     log = alt.Scale(type="log", domain=[lowest, highest], clamp=True, nice=False)
-    regret = alt.Y("mean:Q", title="regret per user", scale=log)
-    regret = regret.axis(format="~s", tickCount=4)
+    regret = alt.Y("mean:Q", title="regret per user", scale=log).axis(format="~s", tickCount=4)
     panels = []
     for (name,), part in points.group_by("quantity", maintain_order=True):
         values = part["value"].unique().sort().to_list()
         x = alt.X("value:Q", title=str(name)).scale(type="log", nice=False, padding=12)
         x = x.axis(values=values, format="~s", grid=False)
-        base = alt.Chart(part).properties(width=WIDTH, height=HEIGHT)
+        base = alt.Chart(part, width=WIDTH, height=HEIGHT).encode(x=x, color=colour)
         bars = base.mark_rule(strokeWidth=1.5).encode(
-            x=x, y=alt.Y("low:Q", title="regret per user", scale=log), y2="high:Q", color=colour
+            y=alt.Y("low:Q", title="regret per user", scale=log), y2="high:Q"
         )
-        lines = base.mark_line(strokeWidth=2).encode(x=x, y=regret, color=colour, strokeDash=dash)
-        dots = base.mark_point(filled=True, size=55, opacity=1).encode(
-            x=x, y=regret, color=colour, shape=shape
-        )
+        lines = base.mark_line(strokeWidth=2).encode(y=regret, strokeDash=dash)
+        dots = base.mark_point(filled=True, size=55, opacity=1).encode(y=regret, shape=shape)
         panels.append(bars + lines + dots)
-    figure: alt.ConcatChart = styled(
-        alt.concat(*panels, columns=2, spacing=28).properties(title=title)
-    )
-    return figure
+    return alt.concat(*panels, columns=2, spacing=28, title=title, config=STYLE)

@@ -1,5 +1,6 @@
 """What all figures share: colours, dashes, labels at the ends of lines, fonts, files."""
 
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -13,58 +14,50 @@ PIXELS_PER_POINT = 2.0
 LABEL_GAP = 0.05
 """The least distance of two labels, as a share of the figure's height."""
 
-
-def styled(figure: Any) -> Any:
-    """Set the fonts and the grid."""
-    return (
-        figure.configure_view(stroke=None)
-        .configure_axis(labelFontSize=12, titleFontSize=12, gridColor="#e4e4e4")
-        .configure_title(anchor="start", fontSize=14)
-    )
+STYLE = {
+    "view": {"stroke": None},
+    "axis": {"labelFontSize": 12, "titleFontSize": 12, "gridColor": "#e4e4e4"},
+    "title": {"anchor": "start", "fontSize": 14},
+}
+"""The fonts and the grid, as the ``config`` of a figure."""
 
 
 def end_labels(
     places: pl.DataFrame, column: str, along: str, colour: alt.Color, *, dx: int = 6
 ) -> alt.Chart:
     """Write each line's name where ``label_places`` puts it."""
-    labels: alt.Chart = (
-        alt.Chart(places)
-        .mark_text(align="left", dx=dx, fontSize=12)
-        .encode(x=f"{along}:Q", y="place:Q", text=f"{column}:N", color=colour)
-    )
-    return labels
+    text: alt.Chart = alt.Chart(places).mark_text(align="left", dx=dx, fontSize=12)
+    return text.encode(x=f"{along}:Q", y="place:Q", text=f"{column}:N", color=colour)
+
+
+def cycled(names: list[str], values: list[Any]) -> alt.Scale:
+    """Give each name a value of its own; after the last value comes the first again."""
+    return alt.Scale(domain=names, range=list(islice(cycle(values), len(names))))
 
 
 def colour_and_dash(column: str, names: list[str]) -> tuple[alt.Color, alt.StrokeDash]:
     """Give each line a colour and a dash of its own."""
-    dash = alt.StrokeDash(f"{column}:N", legend=None, sort=names).scale(
-        domain=names, range=[DASHES[i % len(DASHES)] for i in range(len(names))]
+    shared: dict[str, Any] = {"shorthand": f"{column}:N", "legend": None, "sort": names}
+    return (
+        alt.Color(**shared, scale=cycled(names, COLOURS)),
+        alt.StrokeDash(**shared, scale=cycled(names, DASHES)),
     )
-    colour = alt.Color(f"{column}:N", legend=None, sort=names).scale(
-        domain=names, range=[COLOURS[i % len(COLOURS)] for i in range(len(names))]
-    )
-    return colour, dash
 
 
 def label_places(
-    curves: pl.DataFrame,
-    column: str,
-    along: str,
-    *,
-    value: str = "mean",
-    height: float | None = None,
+    curves: pl.DataFrame, column: str, along: str, *, height: float | None = None
 ) -> pl.DataFrame:
     """Put each line's label at its end, moved up where it would lie on the one below.
 
     The gap is a share of the figure's ``height``, which by default reaches from 0 up to the
     highest band.
     """
-    ends = curves.group_by(column, maintain_order=True).last().sort(value)
+    ends = curves.group_by(column, maintain_order=True).last().sort("mean")
     if height is None:
-        height = curves.select(pl.max_horizontal(value, "high").max()).item()
+        height = curves.select(pl.max_horizontal("mean", "high").max()).item()
     gap = LABEL_GAP * height
     places: list[float] = []
-    for end in ends[value]:
+    for end in ends["mean"]:
         places.append(max(end, places[-1] + gap) if places else end)
     return ends.select(column, along, place=pl.Series(places, dtype=pl.Float64))
 

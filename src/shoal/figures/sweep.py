@@ -2,14 +2,11 @@
 
 import json
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import altair as alt
 import polars as pl
 
 from shoal.figures.style import colour_and_dash, end_labels, label_places
-
-SweepChart: TypeAlias = alt.LayerChart | alt.FacetChart
 
 NUMERIC_COLUMNS = {
     "n_users": "users",
@@ -18,10 +15,10 @@ NUMERIC_COLUMNS = {
     "horizon": "rounds T",
     "participation": "participation",
 }
-WORDS = {"instance": "instances", "rewards": "rewards"}
-SETTING = {**WORDS, **NUMERIC_COLUMNS}
+SETTING = {"instance": "instances", "rewards": "rewards", **NUMERIC_COLUMNS}
 """What a sweep may vary apart from policies and their options, with its name for people."""
 
+REGRET_UNIT = "regret per user and round"
 LOG_SCALE_RATIO = 20
 """An axis whose largest value is this many times its smallest is logarithmic."""
 
@@ -46,7 +43,7 @@ def with_labels(summary: pl.DataFrame) -> pl.DataFrame:
     return summary.with_columns(label=pl.Series(labels, dtype=pl.String))
 
 
-def settings_figures(summary: pl.DataFrame) -> dict[str, SweepChart]:
+def settings_figures(summary: pl.DataFrame) -> dict[str, alt.LayerChart]:
     """Draw regret per user and round against the number that takes the most values.
 
     There is a figure for each combination of the other settings, by its name. ``summary`` has
@@ -75,38 +72,33 @@ def parts(frame: pl.DataFrame, names: Sequence[str]) -> list[tuple[str, pl.DataF
     ]
 
 
-def _lines(part: pl.DataFrame, axis: str, labels: list[str], title: str) -> SweepChart:
+def _lines(part: pl.DataFrame, axis: str, labels: list[str], title: str) -> alt.LayerChart:
     part = part.sort(axis)
     values = part[axis].unique().sort().to_list()
-    colour, dash = colour_and_dash("label", labels)
     wide = values[0] > 0 and values[-1] / values[0] >= LOG_SCALE_RATIO
     x = (
         alt.X(f"{axis}:Q", title=NUMERIC_COLUMNS[axis])
         .scale(type="log" if wide else "linear", zero=False, nice=False, padding=12)
         .axis(values=values, format="~s", grid=False)
     )
-    y = alt.Y("mean:Q", title="regret per user and round")
-    base = alt.Chart(part)
-    intervals = base.mark_rule(strokeWidth=1).encode(
-        x=x, y=alt.Y("low:Q", title=""), y2="high:Q", color=colour
-    )
-    lines = base.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, strokeDash=dash)
-    points = base.mark_point(filled=True, size=36, opacity=1).encode(x=x, y=y, color=colour)
+    colour, dash = colour_and_dash("label", labels)
+    base = alt.Chart(part).encode(x=x, y=alt.Y("mean:Q", title=REGRET_UNIT), color=colour)
+    intervals = base.mark_rule(strokeWidth=1).encode(y=alt.Y("low:Q", title=""), y2="high:Q")
+    lines = base.mark_line(strokeWidth=2).encode(strokeDash=dash)
+    points = base.mark_point(filled=True, size=36, opacity=1)
     names = end_labels(label_places(part, "label", axis), "label", axis, colour, dx=8)
-    return alt.layer(intervals, lines, points, names).properties(title=title)
+    return alt.LayerChart(layer=[intervals, lines, points, names], title=title)
 
 
-def _dots(part: pl.DataFrame, labels: list[str], title: str) -> SweepChart:
+def _dots(part: pl.DataFrame, labels: list[str], title: str) -> alt.LayerChart:
     """Nothing but policies differ: a row for each."""
     colour, _ = colour_and_dash("label", labels)
+    x = alt.X("mean:Q", title=REGRET_UNIT).scale(zero=True)
     y = alt.Y("label:N", title=None, sort="x")
-    base = alt.Chart(part)
-    x = alt.X("mean:Q", title="regret per user and round").scale(zero=True)
-    intervals = base.mark_rule(strokeWidth=2).encode(
-        x=alt.X("low:Q", title=""), x2="high:Q", y=y, color=colour
-    )
-    points = base.mark_point(filled=True, size=60, opacity=1).encode(x=x, y=y, color=colour)
-    return alt.layer(intervals, points).properties(title=title)
+    base = alt.Chart(part).encode(x=x, y=y, color=colour)
+    intervals = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", title=""), x2="high:Q")
+    points = base.mark_point(filled=True, size=60, opacity=1)
+    return alt.LayerChart(layer=[intervals, points], title=title)
 
 
 def _differing(options: list[dict[str, object]]) -> list[str]:

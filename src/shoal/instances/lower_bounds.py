@@ -83,7 +83,9 @@ def lower_bound(
         means[np.arange(users), rng.integers(arms, size=users)] = np.sqrt(least / rounds)
         return means
     if family == "no-clusters":
-        return _no_clusters(_gap(horizon, gap), rng)
+        signed = _gap(horizon, gap) * (1 if rng.integers(2) else -1)
+        above, below = 0.5 + signed, 0.5 - signed
+        return np.array([[1.0, 0.0, 0.0], [0.0, above, below], [0.0, below, above]])
     return np.eye(2) if rng.integers(2) else np.eye(2)[::-1].copy()
 
 
@@ -96,9 +98,3 @@ def _gap(horizon: int | None, gap: float | None) -> float:
     if not 0.0 < gap <= 0.5:
         raise InvalidInputError(f"gap must be above 0 and at most 0.5; got {gap}.")
     return gap
-
-
-def _no_clusters(gap: float, rng: np.random.Generator) -> FloatArray:
-    signed = gap if rng.integers(2) else -gap
-    above, below = 0.5 + signed, 0.5 - signed
-    return np.array([[1.0, 0.0, 0.0], [0.0, above, below], [0.0, below, above]])

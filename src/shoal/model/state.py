@@ -20,8 +20,8 @@ class Stateful:
     """Attributes that change while it runs: plain values, arrays, generators, Stateful objects,
     and lists or NamedTuples of these."""
 
-    earlier_names: ClassVar[Mapping[str, Any]] = {}
-    """The names of version 0.1: an attribute's, or those of a NamedTuple's fields."""
+    earlier_names: ClassVar[Mapping[str, str]] = {}
+    """What version 0.1 called some attributes and fields of NamedTuples."""
 
     def state(self) -> State:
         """Return a copy of everything that changes while this runs."""
@@ -29,17 +29,18 @@ class Stateful:
 
     def restore(self, state: State) -> None:
         """Continue from ``state`` exactly as the object that it was taken from would have."""
-        if any(name not in state for name in self.changing):
-            state = state | _find(self.earlier_names, state)
         for name in self.changing:
-            setattr(self, name, _put(getattr(self, name), state[name]))
+            value = getattr(self, name)
+            setattr(self, name, _put(value, self._find(name, value, state)))
 
+    def _find(self, name: str, value: Any, state: State) -> Any:
+        """Return what was saved of ``value``; version 0.1 saved a NamedTuple's fields one by one.
 
-def _find(names: Any, state: State) -> Any:
-    """Return what a state has under these names."""
-    if isinstance(names, str):
-        return state[names]
-    return {name: _find(earlier, state) for name, earlier in names.items()}
+        Where they have no other earlier name, they had the same, or the same after an underscore.
+        """
+        if _is_named(value) and not isinstance(state.get(name), dict):
+            return {part: self._find(part, getattr(value, part), state) for part in value._fields}
+        return state[name if name in state else self.earlier_names.get(name, f"_{name}")]
 
 
 def _take(value: Any) -> Any:

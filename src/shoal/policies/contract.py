@@ -42,46 +42,33 @@ EXTREMES = (
 
 
 class Arena:
-    """A small Bernoulli environment that releases totals of at least ``min_group_size`` reporters.
+    """A small Bernoulli environment that merges short groups, as a campaign does.
 
-    With ``merging``, short groups of a plan of one round are merged, as they are in a campaign;
-    otherwise they are withheld.
+    In a plan that is repeated, groups that would be merged are withheld in that round.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        *,
-        seed: int = 0,
-        participation: float = 1.0,
-        merging: bool = False,
-    ) -> None:
-        self.rng = np.random.default_rng([seed, 1])
-        self.means = np.random.default_rng([seed, 0]).random((problem.n_users, problem.n_arms))
+    def __init__(self, problem: Problem, *, participation: float = 1.0) -> None:
+        self.rng = np.random.default_rng([0, 1])
+        self.means = np.random.default_rng([0, 0]).random((problem.n_users, problem.n_arms))
         self.participation = participation
-        self.merging = merging
 
     def play(self, plan: Plan) -> Feedback:
         """Play every round of ``plan``, one by one."""
-        users = np.flatnonzero(plan.groups >= 0)
-        totals, released = np.zeros(plan.n_groups), np.zeros(plan.n_groups, np.int32)
-        reported = np.zeros(len(plan.groups), np.int32)
-        for _ in range(plan.repeats if len(users) else 0):
-            rewards = self.rng.random(len(users)) < self.means[users, plan.arms[users]]
-            reports = self.rng.random(len(users)) < self.participation
-            if self.merging and plan.repeats == 1:
-                everyone = np.zeros(len(plan.groups), np.bool_)
-                everyone[users] = reports
-                plan = merge_played(plan, everyone).plan
-                totals, released = totals[: plan.n_groups], released[: plan.n_groups]
-            groups = plan.groups[users]
-            n_reports = np.bincount(groups, weights=reports, minlength=plan.n_groups)
-            is_released = n_reports >= plan.problem.min_group_size
-            counted = reports & is_released[groups]
-            totals += np.bincount(groups, weights=rewards * counted, minlength=plan.n_groups)
-            released += is_released
-            reported[users] += counted
+        if plan.repeats == 1:
+            return self._play_once(plan)
+        rounds = [self._play_once(plan).unmerged(plan) for _ in range(plan.repeats)]
+        totals = np.add.reduce([one.totals for one in rounds])
+        released = np.add.reduce([one.released for one in rounds], dtype=np.int32)
+        reported = np.add.reduce([one.reported for one in rounds], dtype=np.int32)
         return Feedback(totals, released, reported, plan)
+
+    def _play_once(self, plan: Plan) -> Feedback:
+        uniforms = self.rng.random((2, len(plan.arms)))
+        merged, released, reported, *_ = merge_played(plan, uniforms[0] < self.participation)
+        rewards = uniforms[1] < self.means[np.arange(len(plan.arms)), plan.arms]
+        totals, users = np.zeros(merged.n_groups), np.flatnonzero(reported)
+        np.add.at(totals, merged.groups[users], rewards[users])
+        return Feedback(totals, released, reported, merged)
 
 
 def keeps_groups_large_enough(make: Maker, *, anonymous: bool = True) -> None:
@@ -159,15 +146,12 @@ def works_at_the_edges(make: Maker, *, anonymous: bool = True) -> None:
 def lives_with_withheld_groups(make: Maker, *, anonymous: bool = True) -> None:
     """Users may not report, even none of them ever."""
     for participation in (0.7, 0.0):
-        policy, arena = _start(make, TYPICAL, anonymous)
-        arena.participation = participation
-        _columns(policy, arena)
+        _columns(*_start(make, TYPICAL, anonymous, participation=participation))
 
 
 def learns_from_merged_groups(make: Maker, *, anonymous: bool = True) -> None:
     """A policy that takes merged groups learns as if it had asked for them; others go on."""
-    policy, arena = _start(make, CROWDED, anonymous)
-    arena.participation, arena.merging = 0.5, True
+    policy, arena = _start(make, CROWDED, anonymous, participation=0.5)
     played = 0
     while played < policy.need_horizon():
         plan = policy.ask()
@@ -197,11 +181,12 @@ CHECKS: tuple[Callable[..., None], ...] = (
 
 
 def _start(
-    make: Maker, problem: Problem, anonymous: bool, *, seed: int = 0
+    make: Maker, problem: Problem, anonymous: bool, *, seed: int = 0, participation: float = 1.0
 ) -> tuple[Policy, Arena]:
     if not anonymous:
         problem = replace(problem, min_group_size=1)
-    return make(problem, rng=np.random.default_rng(seed)), Arena(problem)
+    policy = make(problem, rng=np.random.default_rng(seed))
+    return policy, Arena(problem, participation=participation)
 
 
 def _must_refuse(call: Callable[[], object], message: str) -> None:

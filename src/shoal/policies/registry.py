@@ -28,9 +28,7 @@ class Entry:
     guarantee: str  # how regret grows
     anonymous: bool = True  # False: it sees every reward, and plays with min_group_size = 1
     hindsight: bool = False  # the means must be known beforehand
-    needs_horizon: bool = False  # it refuses a problem without a horizon
     allows: bool = False  # Policy.allow can restrict which arms users play
-    takes_merged: bool = False  # it learns from groups that were merged after the plan was made
     fixed: Mapping[str, Any] = field(default_factory=dict)  # options that the name decides
 
     def options(self) -> dict[str, Any]:
@@ -45,9 +43,7 @@ class Entry:
 
 def _algorithm_1(decomposition: str, summary: str, guarantee: str) -> Entry:
     fixed = {"decomposition": decomposition}
-    return Entry(
-        BatchedElimination, summary, "N > C, T", guarantee, needs_horizon=True, fixed=fixed
-    )
+    return Entry(BatchedElimination, summary, "N > C, T", guarantee, fixed=fixed)
 
 
 POLICIES: dict[str, Entry] = {
@@ -71,16 +67,10 @@ POLICIES: dict[str, Entry] = {
         "Algorithm 1, all totals solved jointly",
         "N > C, T",
         "Õ(N·√(α·C·K·T)) if U ≥ 2C",
-        needs_horizon=True,
-        takes_merged=True,
         fixed={"decomposition": "euler"},
     ),
     "pooled-thompson": Entry(
-        PooledThompson,
-        "Thompson sampling from totals",
-        "nothing",
-        "none: thin crowds starve it",
-        takes_merged=True,
+        PooledThompson, "Thompson sampling from totals", "nothing", "none: thin crowds starve it"
     ),
     "shoal": Entry(
         make_shoal,
@@ -88,14 +78,9 @@ POLICIES: dict[str, Entry] = {
         "nothing; T helps",
         "none proved; the best measured",
         allows=True,
-        takes_merged=True,
     ),
     "explore-then-commit": Entry(
-        ExploreThenCommit,
-        "Algorithm 2",
-        "N > C, T",
-        "Õ(N·C^(2/3)·K^(1/3)·T^(2/3))",
-        needs_horizon=True,
+        ExploreThenCommit, "Algorithm 2", "N > C, T", "Õ(N·C^(2/3)·K^(1/3)·T^(2/3))"
     ),
     "ucb": Entry(
         UCB, "UCB1, each user alone", "every reward: not anonymous", "Õ(N·√(K·T))", anonymous=False

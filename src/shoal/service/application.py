@@ -83,7 +83,7 @@ def warm_up() -> None:
     """Prepare in a thread what the first page would wait for."""
 
     def work() -> None:
-        charts.specs([])
+        charts.specs()
         assets.asset(assets.CHARTS)
 
     threading.Thread(target=work, name="charts", daemon=True).start()

@@ -9,8 +9,9 @@ import pytest
 from shoal.engines import LocalEngine
 from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.experiments import Price, price, simulate
-from shoal.experiments.price.run import PURPOSE, drawn_population
+from shoal.experiments.price.run import PURPOSE, make_population
 from shoal.experiments.seeds import stream
+from shoal.experiments.setting import SettingOptions
 from shoal.instances import uniform
 
 ONE = LocalEngine(n_workers=1)
@@ -38,6 +39,7 @@ def of_means(means: Any, **changes: Any) -> Price:
     return small(**population, **changes)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_answer_whatever_the_workers() -> None:
     answer = small().to_dict()
     assert answer == small(engine=LocalEngine(n_workers=2)).to_dict()
@@ -88,7 +90,8 @@ def test_the_stretches_add_up_to_the_reward() -> None:
 
 @pytest.mark.parametrize("rate", [0.01, 0.05, 0.2])
 def test_populations_have_the_rate_that_was_asked_for(rate: float) -> None:
-    setting = drawn_population(rate, {"n_users": 100, "n_arms": 10, "horizon": 1}, min_group_size=2)
+    fields: SettingOptions = {"n_users": 100, "n_arms": 10, "horizon": 1}
+    setting, _ = make_population(rate, None, None, fields, min_group_size=2)
     rates = [setting.draw(run, purpose=PURPOSE).mean() for run in range(1_500)]
     # Deviation of the mean: about rate / sqrt(6 tastes x 10 arms x 1,500 draws) = 0.0033 rate;
     # the cap on means takes up to 1.5 % at a rate of 0.2.

@@ -93,8 +93,12 @@ def test_bad_options_are_told_however_many_the_users_are(tmp_path: Path) -> None
         ),
         (('"random"', '"randm"'), r"policies\[1\] in line 3 of {} .* did you mean 'random'"),
         (('"linear"', '"liner"'), "instances in line 4 of {} .* did you mean 'linear'"),
+        (('"linear"', '"given"'), "instances in line 4 of {} must be a known name; got 'given'"),
         (("[2, 4]", "[]"), "min_group_size in line 9 of {} must have at least one value"),
-        (("[2, 4]", "[2, 30]"), "min_group_size in line 9 .* got 30 with 20 users"),
+        (
+            ("[2, 4]", "[2, 30]"),
+            r"size\[1\] in line 9 of {} must be between 1 and n_users=20; got 30",
+        ),
         (("= 25", "= true"), "runs in line 11 of {} must be a whole number"),
         (("gamma", "gama"), "options.elimination-lp.gama in line 14 of {} .* did you mean 'gamma'"),
         (("[4, 8]", "'much'"), "options.elimination-lp.gamma in line 14 of {} must be a positive"),
@@ -154,6 +158,11 @@ def test_cells_are_counted_as_they_are_laid_out(tmp_path: Path) -> None:
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"nowhere\.toml must be a file to read"):
         read_configuration(tmp_path / "nowhere.toml")
+
+
+def test_too_few_users_for_the_groups_that_are_not_named_are_told(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="between 1 and n_users=2; got 4"):
+        read(tmp_path, 'policies = "random"\nusers = 2\n').cells()
 
 
 def test_an_unknown_reward_is_told(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from shoal.engines import Engine, LocalEngine, Tick
-from shoal.errors import InvalidInputError, LostTaskError, ShoalError
+from shoal.engines import Engine, LocalEngine
+from shoal.engines.base import MAX_DEATHS, Results, TaskBatch
+from shoal.errors import InvalidInputError, ShoalError
 from shoal.experiments import compare
 from shoal.experiments.sweep import Configuration, SweepSummary, read_sweep, status, sweep
 from shoal.experiments.sweep.folder import SweepFolder, write_result
@@ -39,20 +40,14 @@ class Here(Engine):
     def capacity(self) -> int:
         return 1
 
-    def run(
-        self,
-        work: Callable[[Any, Tick], Any],
-        tasks: Sequence[Any],
-        *,
-        tick: Tick | None = None,
-        lost: Callable[[int, LostTaskError], Any] | None = None,
-    ) -> Generator[tuple[int, Any], None, None]:
-        for index, task in enumerate(tasks):
-            if self.lose(task) and lost:
-                yield index, lost(index, LostTaskError("killed its worker 3 times"))
+    def _run(self, batch: TaskBatch[Any, Any]) -> Results[Any]:
+        for index, task in enumerate(batch.tasks):
+            if self.lose(task):
+                for _ in range(MAX_DEATHS):
+                    yield from ((index, reason) for reason in batch.count_death(index, "lost"))
                 continue
             self.played.append(task.name)
-            yield index, work(task, tick or (lambda done: None))
+            yield index, batch.work(task, batch.tick)
 
 
 def records(folder: Path) -> pl.DataFrame:

@@ -64,6 +64,7 @@ def test_deterministic_rewards_are_recovered_exactly(rng: np.random.Generator) -
     assert samples.tally.counts[~informative].sum() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_users", [5, 7, 9, 23])
 def test_samples_are_unbiased_with_the_variance_of_2g_minus_1_rewards(n_users: int) -> None:
     """False alarm below 1e-6: 44 means and 44 variances, each judged at 1e-9."""

@@ -13,6 +13,7 @@ from shoal.policies.pooled.least_squares import Pooled, add_totals
 CROWDS = [(8, 4), (9, 4), (11, 4), (12, 4), (23, 4), (40, 4), (10, 5), (6, 2), (5, 4), (7, 4)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("crowd", "min_group_size"), CROWDS)
 def test_a_round_tells_as_much_as_the_formula_says(crowd: int, min_group_size: int) -> None:
     """The mean information matrix of many rounds against its expectation, entry by entry.

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import text
 from tests.support.service import KEY, TestClock, frozen, report, users
 from tests.support.stores import Stores
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.campaign import Campaign
 from shoal.service.problems import ProblemError
-from shoal.service.store import Database
-from shoal.service.store.migrate import upgrade
 from shoal.wire import ArmState, LearnerProgress
 
 
@@ -119,24 +116,3 @@ def test_a_policy_that_needs_all_its_arms_keeps_them(sqlite_aggregator: Aggregat
     with pytest.raises(ProblemError) as caught:
         sqlite_aggregator.retire_arm("news", "a")
     assert refusal(caught) == "arms-fixed"
-
-
-def test_a_campaign_of_the_first_schema_keeps_its_arms_and_its_name(stores: Stores) -> None:
-    database = Database(stores.aggregator)
-    upgrade(database, "aggregator", version="a0001")
-    old = campaign(arms=["x", "y", "z"], arm_slots=None)
-    definition = old.model_dump_json(exclude={"arm_slots"})
-    with database.write() as connection:
-        connection.execute(
-            text("INSERT INTO campaigns VALUES ('news', :definition, 0, 0)"),
-            {"definition": definition},
-        )
-    upgrade(database, "aggregator")
-    aggregator = Aggregator(database, key=KEY)
-    assert not aggregator.directory.create("news", old)
-    assert aggregator.directory.arms("news") == [
-        ArmState("x", 1, None),
-        ArmState("y", 1, None),
-        ArmState("z", 1, None),
-    ]
-    aggregator.close()

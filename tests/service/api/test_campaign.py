@@ -20,6 +20,7 @@ DEFINITION: dict[str, Any] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_campaign_runs_over_http_and_learns_each_users_best_arm(stores: Stores) -> None:
     best = np.arange(40) % 3
     with serve(stores) as live, learning(live):

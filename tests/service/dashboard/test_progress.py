@@ -23,7 +23,6 @@ from shoal.service.dashboard import checks
 from shoal.service.dashboard.progress import campaign_view
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
-from shoal.service.store.migrate import upgrade
 from shoal.wire import LearnerProgress, Noise, StoredRelease
 
 PROGRESS = f"/v1/campaigns/{CAMPAIGN}/progress"
@@ -86,23 +85,6 @@ def test_a_summary_says_what_the_release_says(aggregator: Aggregator) -> None:
         assert row["merged"] == sum(len(total.parts) > 1 for total in own)
     assert (by_arm[0]["withheld"], by_arm[1]["withheld"]) == (1, 0)
     assert sum(row["homogeneous"] for row in rows) == document.homogeneous > 0
-
-
-def test_older_releases_are_summed_up_by_the_migration(stores: Stores) -> None:
-    database = stores.open("aggregator")
-    aggregator = Aggregator(database, key=bytes(32))
-    start(aggregator, even(24, size=4), least=3)
-    report(aggregator, {user: float(i % 3 == 0) for i, user in enumerate(users(21))})
-    close(aggregator)
-    with database.write() as connection:
-        wanted = connection.execute(select(store.summaries).order_by("arm")).all()
-        for table in ("summaries", "estimates", "checks", "sessions"):
-            connection.exec_driver_sql(f"DROP TABLE {table}")
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = 'a0002'")
-    upgrade(database, "aggregator")
-    with database.read() as connection:
-        assert connection.execute(select(store.summaries).order_by("arm")).all() == wanted != []
-    aggregator.close()
 
 
 def test_nothing_is_shown_before_the_learner_has_it_on_record(aggregator: Aggregator) -> None:

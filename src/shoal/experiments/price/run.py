@@ -101,7 +101,7 @@ def price(
     [2, 10]
     """
     sizes = _check_sizes(min_group_sizes)
-    whole, matrix = _population(rate, means, population, setting, min_group_size=sizes[-1])
+    whole, matrix = make_population(rate, means, population, setting, min_group_size=sizes[-1])
     cell = _cell(whole, policy, options, tuned=tuned, sample=sample)
     game = Game(cell, sizes, matrix if population is None else population, at_least, n_runs)
     game.config = _shared_config(cell, whole, rate, sizes) | means_hash(matrix)
@@ -230,7 +230,7 @@ def _earnings(
     return by_run.swapaxes(0, 1), np.array(references)
 
 
-def _population(
+def make_population(
     rate: float | None,
     means: ArrayLike | None,
     population: Population | None,
@@ -255,25 +255,19 @@ def _population(
     if means is not None:
         return setting_and_means(options, means, min_group_size=min_group_size)
     if population is not None:
-        drawn = make_setting(
+        like_log = make_setting(
             options, instance=GIVEN, instance_options={}, min_group_size=min_group_size,
             n_users=options.get("n_users") or population.n_users, n_arms=population.n_arms,
         )  # fmt: skip
-        return drawn, None
+        return like_log, None
     if rate is None or not 0.0 < rate <= 0.5:
         raise InvalidInputError(f"rate must be above 0 and at most 0.5; got {rate}.")
-    return drawn_population(rate, options, min_group_size=min_group_size), None
-
-
-def drawn_population(rate: float, options: SettingOptions, *, min_group_size: int) -> Setting:
-    """Return the setting whose populations have this mean reward.
-
-    Users' own factors exp(N(0, spread²)) have a mean above 1, which is divided out of the rate.
-    """
+    # Users' own factors exp(N(0, SPREAD²)) have a mean above 1, which is divided out of the rate.
     drawn = {"rate": float(rate) / math.exp(SPREAD**2 / 2), "spread": SPREAD}
-    return make_setting(
+    setting = make_setting(
         options, instance="clustered", instance_options=drawn, min_group_size=min_group_size
     )
+    return setting, None
 
 
 def _sample(

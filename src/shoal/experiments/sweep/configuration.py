@@ -2,25 +2,23 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from shoal import __version__
-from shoal.environments import REWARDS
 from shoal.errors import InvalidInputError, ShoalError, UnknownNameError
 from shoal.experiments.cells import Cell, blocks, combinations, runs_per_cell
-from shoal.experiments.setting import Setting
+from shoal.experiments.setting import GIVEN, PAPER_SETTING, Setting
 from shoal.experiments.sweep.toml import Toml
 from shoal.instances import INSTANCES
 from shoal.model import Problem
-from shoal.model.numbers import share, whole_number
-from shoal.policies import POLICIES, find_policy, make_policy
+from shoal.model.numbers import whole_number
+from shoal.policies import find_policy, make_policy
 from shoal.policies.tuned import resolve_options
 
 MOST_CELLS = 1_000_000
@@ -48,16 +46,16 @@ class Configuration:
     policy's defaults; None leaves it to the folder, and is True in a new one.
     """
 
-    policies: tuple[str, ...]
-    instances: tuple[str, ...] = ("uniform",)
-    users: tuple[int, ...] = (50,)
-    arms: tuple[int, ...] = (5,)
-    min_group_size: tuple[int, ...] = (4,)
-    horizon: tuple[int, ...] = (100_000,)
-    rewards: tuple[str, ...] = ("bernoulli",)
-    participation: tuple[float, ...] = (1.0,)
-    seed: tuple[int, ...] = (0,)
-    options: Mapping[str, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict)
+    policies: Sequence[str]
+    instances: Sequence[str] = ("uniform",)
+    users: Sequence[int] = (50,)
+    arms: Sequence[int] = (5,)
+    min_group_size: Sequence[int] = (4,)
+    horizon: Sequence[int] = (100_000,)
+    rewards: Sequence[str] = ("bernoulli",)
+    participation: Sequence[float] = (1.0,)
+    seed: Sequence[int] = (0,)
+    options: Mapping[str, Mapping[str, Sequence[Any]]] = field(default_factory=dict)
     runs: int = 20
     tuned: bool | None = None
 
@@ -79,12 +77,10 @@ class Configuration:
 
     def cells(self, *, version: str = __version__) -> list[Cell]:
         """Return every cell of the grid, in its order, as this version of Shoal plays it."""
-        options = {
+        tuned = self.tuned is not False
+        points = {
             name: [
-                (
-                    policy,
-                    resolve_options(policy, point, instance=name, tuned=self.tuned is not False),
-                )
+                (policy, resolve_options(policy, point, instance=name, tuned=tuned))
                 for policy in self.policies
                 for point in combinations(self.options.get(policy, {}))
             ]
@@ -92,9 +88,9 @@ class Configuration:
         }
         grid = {field: getattr(self, key) for key, field in AXES.items()}
         return [
-            Cell(setting, policy, resolved, first_run, n_runs, version=version)
+            Cell(setting, policy, options, first_run, n_runs, version=version)
             for setting in (Setting(**values) for values in combinations(grid))
-            for policy, resolved in options[setting.instance]
+            for policy, options in points[setting.instance]
             for first_run, n_runs in blocks(setting.n_users, self.runs)
         ]
 
@@ -111,12 +107,11 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     >>> differences({"horizon": [100], "runs": 2}, {"horizon": [200], "runs": 2})
     'horizon was [100], is [200]'
     """
-    changed = [
+    return "; ".join(
         f"{key} was {json.dumps(before.get(key))}, is {json.dumps(now.get(key))}"
-        for key in [*before, *(key for key in now if key not in before)]
+        for key in {**before, **now}
         if before.get(key) != now.get(key)
-    ]
-    return "; ".join(changed)
+    )
 
 
 def read_configuration(path: str | Path) -> Configuration:
@@ -128,95 +123,93 @@ def read_configuration(path: str | Path) -> Configuration:
             raise UnknownNameError(f"key in {file.place(key)}", key, known)
     if "policies" not in file.content:
         raise InvalidInputError(f"{path} must name policies; got none.")
-    values: dict[str, Any] = {
-        key: _values(file, (key,), file.content[key], check)
-        for key, check in _CHECKS.items()
-        if key in file.content
-    }
+    values: dict[str, Any] = {"policies": _values(file, _policy_name, "policies")}
+    for key, name in AXES.items():
+        if key in file.content:
+            smallest = min(values.get("users", Configuration.users))
+            values[key] = _values(file, partial(_setting_value, name, smallest), key)
     if "runs" in file.content:
         values["runs"] = whole_number(file.where("runs"), file.content["runs"])
     tuned = values["tuned"] = file.content.get("tuned")
     if tuned is not None and not isinstance(tuned, bool):
         raise InvalidInputError(f"{file.where('tuned')} must be true or false; got {tuned!r}.")
-    values["options"] = _options(file, values["policies"])
+    if "options" in file.content:
+        values["options"] = _options(file, values["policies"])
     configuration = Configuration(**values)
-    for users, min_group_size in product(configuration.users, configuration.min_group_size):
-        if min_group_size > users:
-            raise InvalidInputError(
-                f"{file.where('min_group_size')} must be at most every number of users; "
-                f"got {min_group_size} with {users} users."
-            )
     _try_options(file, configuration)
     return configuration
 
 
-def _values(
-    file: Toml, keys: tuple[str, ...], content: Any, check: Callable[[str, Any], Any]
-) -> tuple[Any, ...]:
+def _values(file: Toml, check: Callable[[Any], Any], *keys: str) -> tuple[Any, ...]:
     """Return a key's values, one or a list, each checked."""
+    content = file.value(*keys)
     if not isinstance(content, list):
-        return (check(file.where(*keys), content),)
+        return (_checked(file.where(*keys), check, content),)
     if not content:
         raise InvalidInputError(f"{file.where(*keys)} must have at least one value; got none.")
-    values = tuple(check(file.where(*keys, item=i), value) for i, value in enumerate(content))
-    for i, value in enumerate(values):
-        if value in values[:i]:
-            raise InvalidInputError(
-                f"{file.where(*keys, item=i)} must differ from those before it; got {value!r}."
-            )
-    return values
+    values: list[Any] = []
+    for i, value in enumerate(content):
+        where = file.where(*keys, item=i)
+        values.append(_checked(where, check, value))
+        if values[-1] in values[:-1]:
+            raise InvalidInputError(f"{where} must differ from those before it; got {value!r}.")
+    return tuple(values)
 
 
-def _json_value(name: str, value: Any) -> Any:
+def _checked(where: str, check: Callable[[Any], Any], value: Any) -> Any:
+    """Return what a check returns. Our messages begin with the name: the place replaces it."""
+    try:
+        return check(value)
+    except UnknownNameError as error:
+        raise UnknownNameError(where, *error.args[1:]) from None
+    except ShoalError as error:
+        raise InvalidInputError(f"{where} {str(error).partition(' ')[2]}") from None
+
+
+def _policy_name(value: Any) -> str:
+    find_policy(str(value))
+    return str(value)
+
+
+def _setting_value(name: str, n_users: int, value: Any) -> Any:
+    """Return a value as a setting of the fewest users has it; means can't be given in a file."""
+    scalar = value if isinstance(value, int | float) else str(value)
+    if name == "instance" and scalar == GIVEN:
+        raise UnknownNameError(name, scalar, INSTANCES)
+    values = vars(PAPER_SETTING) | {"min_group_size": 1, "n_users": n_users, name: scalar}
+    return getattr(Setting(**values), name)
+
+
+def _option_value(value: Any) -> Any:
     """An option is what JSON can hold and compare."""
     if isinstance(value, list):
-        return [_json_value(name, item) for item in value]
+        return [_option_value(item) for item in value]
     if isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    raise InvalidInputError(f"{name} must be a word, a number, true or false; got {value}.")
+    raise InvalidInputError(f"option must be a word, a number, true or false; got {value}.")
 
 
-def _one_of(known: Mapping[str, object]) -> Callable[[str, Any], str]:
-    def check(name: str, value: Any) -> str:
-        if not isinstance(value, str) or value not in known:
-            raise UnknownNameError(name, str(value), known)
-        return value
-
-    return check
-
-
-_NUMBERS = ("users", "arms", "min_group_size", "horizon")
-_CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "policies": _one_of(POLICIES),
-    "instances": _one_of(INSTANCES),
-    **dict.fromkeys(_NUMBERS, whole_number),
-    "rewards": _one_of(REWARDS),
-    "participation": share,
-    "seed": partial(whole_number, least=0),
-}
-
-
-def _options(file: Toml, policies: tuple[str, ...]) -> dict[str, dict[str, tuple[Any, ...]]]:
-    tables = file.content.get("options", {})
-    if not isinstance(tables, dict):
-        raise InvalidInputError(f"{file.where('options')} must be a table; got {tables!r}.")
+def _options(file: Toml, policies: Sequence[str]) -> dict[str, dict[str, tuple[Any, ...]]]:
     options: dict[str, dict[str, tuple[Any, ...]]] = {}
-    for policy, table in tables.items():
+    for policy in _table(file, "options"):
         if policy not in policies:
-            raise UnknownNameError(
-                f"policy with options in {file.place('options', policy)}", policy, policies
-            )
-        if not isinstance(table, dict):
-            raise InvalidInputError(
-                f"{file.where('options', policy)} must be a table; got {table!r}."
-            )
+            place = file.place("options", policy)
+            raise UnknownNameError(f"policy with options in {place}", policy, policies)
         known = find_policy(policy).options()
         options[policy] = {}
-        for name, value in table.items():
+        for name in _table(file, "options", policy):
+            keys = ("options", policy, name)
             if name not in known:
-                raise UnknownNameError(file.where("options", policy, name), name, known)
-            options[policy][name] = _values(file, ("options", policy, name), value, _json_value)
+                raise UnknownNameError(file.where(*keys), name, known)
+            options[policy][name] = _values(file, _option_value, *keys)
     return options
+
+
+def _table(file: Toml, *keys: str) -> dict[str, Any]:
+    table = file.value(*keys)
+    if not isinstance(table, dict):
+        raise InvalidInputError(f"{file.where(*keys)} must be a table; got {table!r}.")
+    return table
 
 
 def _try_options(file: Toml, configuration: Configuration) -> None:
@@ -229,8 +222,7 @@ def _try_options(file: Toml, configuration: Configuration) -> None:
             try:
                 make_policy(policy, problem, rng=np.random.default_rng(0), options=point)
             except ShoalError as error:
-                # Our messages begin with the name; others are about the problem, not the option.
                 name, _, rule = str(error).partition(" ")
-                if name in point:
+                if name in point:  # others are about the problem, not the option
                     where = file.where("options", policy, name)
                     raise InvalidInputError(f"{where} {rule}") from None

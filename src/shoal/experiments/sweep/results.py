@@ -26,16 +26,13 @@ COLUMNS = ("instance", "policy", "options", *_FIELDS)
 def cell_records(cell: Cell, run: Run) -> bytes:
     """Return a cell's Parquet file: its setting in every row, so that files can be read alone."""
     content = cell.content | {"options": json.dumps(cell.content["options"], sort_keys=True)}
-    frame = run_records(run, cell.first_run).select(
-        pl.lit(cell.name).alias("cell"),
-        *(pl.lit(content[name], dtype=_kind(content[name])).alias(name) for name in COLUMNS),
-        pl.all(),
-        pl.lit(run.smallest_group, dtype=pl.Int64).alias("smallest_group"),
-        pl.lit(run.withheld, dtype=pl.Int64).alias("withheld"),
-        pl.lit(run.seconds).alias("seconds"),
-    )
+    before = {"cell": cell.name, **{name: content[name] for name in COLUMNS}}
+    after = {
+        "smallest_group": run.smallest_group, "withheld": run.withheld, "seconds": run.seconds
+    }  # fmt: skip
+    frame = pl.DataFrame([before]).join(run_records(run, cell.first_run), how="cross")
     buffer = io.BytesIO()
-    frame.write_parquet(buffer)
+    frame.join(pl.DataFrame([after]), how="cross").write_parquet(buffer)
     return buffer.getvalue()
 
 
@@ -60,23 +57,15 @@ def summarise(records: pl.DataFrame) -> pl.DataFrame:
     """
     setting = [name for name in COLUMNS if name != "seed"]
     last = records.filter(pl.col("round") == pl.col("horizon"))
-    extremes = last.group_by(setting).agg(smallest_released())
-    sums = last.unique("cell").group_by(setting).agg(pl.sum("withheld"), pl.sum("seconds"))
-    means = regret_intervals(last, by=setting)
-    for more in (extremes, sums):
-        means = means.join(more, on=setting, maintain_order="left")
-    return means
+    of_cells = pl.col("withheld", "seconds").filter(pl.col("cell").is_first_distinct())
+    costs = last.group_by(setting).agg(smallest_released(), of_cells.sum())
+    return regret_intervals(last, by=setting).join(costs, on=setting, maintain_order="left")
 
 
 def curves(records: pl.DataFrame) -> pl.DataFrame:
     """Return for each setting, policy and checkpoint the mean regret with its 95 % interval."""
     setting = [name for name in COLUMNS if name != "seed"]
     return regret_intervals(records, by=[*setting, "round"])
-
-
-def _kind(value: object) -> pl.DataType:
-    kinds: dict[type, pl.DataType] = {str: pl.String(), int: pl.Int64(), float: pl.Float64()}
-    return kinds[type(value)]
 
 
 @dataclass(frozen=True)
@@ -101,7 +90,8 @@ def status(folder: str | Path) -> SweepStatus:
     files = SweepFolder(Path(folder))
     content = files.configuration()
     try:
-        cells = configuration_from(content).cells(version=content["shoal"])
+        version = content.pop("shoal")
+        cells = Configuration(**content).cells(version=version)
     except (ArithmeticError, AttributeError, LookupError, TypeError):
         raise InvalidInputError(
             f"{str(folder)!r} must be the folder of a sweep; got a sweep.json of something else."
@@ -126,20 +116,6 @@ def status(folder: str | Path) -> SweepStatus:
             for name, why in failures.items()
         },
     )
-
-
-def configuration_from(content: Mapping[str, Any]) -> Configuration:
-    """Return the configuration that a folder was begun with."""
-    fields: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in content.items()
-        if key != "shoal"
-    }
-    fields["options"] = {
-        policy: {name: tuple(values) for name, values in options.items()}
-        for policy, options in content["options"].items()
-    }
-    return Configuration(**fields)
 
 
 def _seconds_left(progress: Mapping[str, Any]) -> float | None:

@@ -11,8 +11,8 @@ from pathlib import Path
 from threading import current_thread, main_thread
 
 from shoal.engines import Engine, LocalEngine, Tick
-from shoal.errors import InvalidInputError, LostTaskError, ShoalError
-from shoal.experiments.cells import Cell, ProgressCallback, run_cell
+from shoal.errors import InvalidInputError, ShoalError
+from shoal.experiments.cells import Cell, ProgressCallback
 from shoal.experiments.run import Run
 from shoal.experiments.sweep.configuration import Configuration, differences
 from shoal.experiments.sweep.folder import SweepFolder, write_result
@@ -96,7 +96,8 @@ def _fill(
     done = failed = 0
     for cell in missing:
         (folder.failed / f"{cell.name}.json").unlink(missing_ok=True)  # it is tried again
-    with closing(engine.run(play, missing, tick=report.tick, lost=_reason)) as results:
+    work = engine.run(play, missing, tick=report.tick, lost=lambda index, error: str(error))
+    with closing(work) as results:
         for index, result in results:
             cell = missing[index]
             if isinstance(result, Run):
@@ -130,23 +131,17 @@ def defer_interrupt() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def _reason(index: int, error: LostTaskError) -> Run | str:
-    return str(error)
-
-
 def play(cell: Cell, tick: Tick) -> Run | str:
     """Play a cell in a worker; return its run, or why it failed."""
     users = cell.setting.n_users * cell.n_runs
     try:
-        return run_cell(cell, lambda rounds: tick(rounds * users))
-    except ShoalError as error:
-        return str(error)
+        return cell.play(lambda rounds: tick(rounds * users))
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
+        return str(error) if isinstance(error, ShoalError) else f"{type(error).__name__}: {error}"
 
 
 class _ProgressFile:
-    """Writes the progress of a running sweep for ``shoal status``."""
+    """Passes progress on, and writes it now and then for ``shoal status``."""
 
     def __init__(
         self,
@@ -156,15 +151,11 @@ class _ProgressFile:
         capacity: int,
         progress: ProgressCallback | None,
     ) -> None:
-        self._folder = folder
+        self._folder, self._capacity, self._left = folder, capacity, len(missing)
         self._progress = progress or (lambda finished, done, total: None)
         self._total = sum(cell.user_rounds for cell in cells)
         self._before = self._total - sum(cell.user_rounds for cell in missing)
-        self._left = len(missing)
-        self._capacity = capacity
-        self._done = 0
-        self._start = time.time()
-        self._last = 0.0
+        self._done, self._start = 0, time.time()
         self._write()
 
     def tick(self, done: int) -> None:

@@ -3,6 +3,8 @@
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,10 @@ class Toml:
                     f"{self.where(*keys)} must lie between -2^{MOST_BITS} and 2^{MOST_BITS}; "
                     f"got a number of {value.bit_length()} bits."
                 )
+
+    def value(self, *keys: str) -> Any:
+        """Return what a key of a table within tables has."""
+        return reduce(getitem, keys, self.content)
 
     def where(self, *keys: str, item: int | None = None) -> str:
         """Name a key, or an item of its list, with its place."""

@@ -5,9 +5,8 @@ round reports the whole groups; in the k-th of the next 2C+1 rounds every group 
 k-th user. The difference of the two totals is an unbiased sample of that user's mean, the sum of
 2|G|-1 independent rewards (Lemma 2).
 
-All shards run side by side, each through its queue of assignments. An assignment with a repeat
-count n keeps each of its 2C+2 groupings for n rounds: n samples per user at once, the same in
-distribution as n passes.
+An assignment with a repeat count n keeps each of its 2C+2 groupings for n rounds: n samples per
+user at once, the same in distribution as n passes.
 
 Where only some users report, a group's total is scaled to all its members (members / reporters),
 which stays unbiased as long as all are equally likely to report; a sample needs both totals.
@@ -47,13 +46,7 @@ class LeaveOneOut(Elicitor):
     """Run assignments through the sub-algorithm and add up the samples in ``tally``."""
 
     changing = (*Elicitor.changing, "tally")
-    earlier_names: ClassVar = {
-        "tally": {
-            "rota": {name: f"_{name}" for name in Rota._fields},
-            "phases": "_phases", "rounds": "_times", "whole": "_whole", "part": "_part",
-            "sums": "sums", "counts": "counts",
-        }
-    }  # fmt: skip
+    earlier_names: ClassVar = {"rounds": "_times"}
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)

@@ -13,7 +13,7 @@ from fastapi import Depends, Request, Response
 from starlette.datastructures import FormData
 
 from shoal.service.dashboard.rendering import LoginNeededError, PageRequest
-from shoal.service.dashboard.sessions import LIFETIME, VIEWER_ROLES, Session, Sessions
+from shoal.service.dashboard.sessions import LIFETIME, VIEWER_ROLES, Session, read_session
 from shoal.service.problems import CROSS_SITE, FORBIDDEN, UNAUTHENTICATED, ProblemError
 from shoal.service.web.access import Credentials, Service
 
@@ -23,7 +23,7 @@ COOKIE = "shoal_session"
 def find_session(request: Request, aggregator: Service) -> Session | None:
     """Return the session of the request's cookie, None if there is none."""
     secret = request.cookies.get(COOKIE)
-    session = Sessions(aggregator).find(secret) if secret else None
+    session = read_session(aggregator, secret) if secret else None
     request.state.session = session
     return session
 

@@ -34,7 +34,6 @@ ARM_DASHES = {
 }
 
 Spec = dict[str, Any]
-Figure = alt.Chart | alt.LayerChart | alt.FacetChart
 
 _tip = alt.Tooltip
 
@@ -49,20 +48,17 @@ _SHORT_LABEL = (
     "length(datum.label) > 21 "
     "? slice(datum.label, 0, 11) + '…' + slice(datum.label, -9) : datum.label"
 )
-_LEGEND = alt.Legend(orient="bottom", direction="horizontal", title=None)
-_ARM_LEGEND = alt.Legend(
-    orient="bottom", direction="horizontal", title=None, labelExpr=_SHORT_LABEL
-)
+_BELOW: Spec = {"orient": "bottom", "direction": "horizontal", "title": None}
+_LEGEND = alt.Legend(**_BELOW)
 
 
-def specs(arms: list[str], *, least: int = 1, noise: bool = False) -> dict[str, Spec]:
+def specs(*, least: int = 1, noise: bool = False) -> dict[str, Spec]:
     """Return a campaign's charts as Vega-Lite, by name; each chart's data has the chart's name.
 
     ``least`` is C: sizes are shown around it, wide enough for a few ticks. With noise nobody knows
     which totals are homogeneous.
     """
     by_name = deepcopy(_specs())
-    by_name["shares"]["encoding"]["color"]["scale"] = {"domain": arms}
     by_name["sizes"]["layer"][1]["data"]["values"] = [{"value": least / 4}, {"value": least * 4}]
     if noise:
         by_name["groups"]["layer"].pop()
@@ -71,14 +67,20 @@ def specs(arms: list[str], *, least: int = 1, noise: bool = False) -> dict[str, 
 
 @lru_cache(maxsize=1)
 def _specs() -> dict[str, Spec]:
-    charts: dict[str, Figure] = {
-        "reward": _reward(),
+    charts: dict[str, alt.Chart | alt.LayerChart] = {
+        "reward": _lines("reward", alt.Y("value:Q", title="mean reward").scale(zero=False), ".3f"),
         "shares": _shares(),
         "sizes": _sizes(),
         "groups": _groups(),
         "estimates": _estimates(),
     }
-    return {name: _to_spec(chart) for name, chart in charts.items()}
+    by_name = {
+        name: chart.properties(width="container", height=HEIGHT).to_dict()
+        for name, chart in charts.items()
+    }
+    for spec in by_name.values():
+        del spec["config"]  # the page's theme
+    return by_name
 
 
 def _lines(name: str, y: alt.Y, spec: str) -> alt.Chart:
@@ -94,29 +96,26 @@ def _lines(name: str, y: alt.Y, spec: str) -> alt.Chart:
     )
 
 
-def _reward() -> alt.Chart:
-    return _lines("reward", alt.Y("value:Q", title="mean reward").scale(zero=False), ".3f")
-
-
-def _sizes() -> Figure:
+def _sizes() -> alt.LayerChart:
     y = alt.Y("value:Q", title="users, log scale", axis=_LOG).scale(type="log", nice=False)
     margin = alt.Chart(alt.InlineData([])).mark_point(opacity=0).encode(y="value:Q")
-    return alt.layer(_lines("sizes", y, ",d"), margin)
+    return alt.LayerChart(layer=[_lines("sizes", y, ",d"), margin])
 
 
 def _shares() -> alt.Chart:
     share = alt.Y("share:Q", title="share of users").stack("zero")
+    arm = alt.Color("arm:N", legend=alt.Legend(**_BELOW, labelExpr=_SHORT_LABEL))
     chart: alt.Chart = alt.Chart(alt.NamedData("shares")).mark_area(opacity=0.9)
     return chart.encode(
         x=_ROUND,
         y=share.axis(format="%").scale(domain=[0, 1]),
-        color=alt.Color("arm:N", legend=_ARM_LEGEND),
+        color=arm.scale(domain=[]),  # the page knows the arms
         order=alt.Order("rank:Q"),
         tooltip=[_tip("round:Q"), _tip("arm:N"), _tip("share:Q", format=".1%")],
     )
 
 
-def _groups() -> Figure:
+def _groups() -> alt.LayerChart:
     area_labels = [label for label in LINES["groups"].values() if label != HOMOGENEOUS]
     value = _tip("value:Q", title="a round", format=".1f")
     tooltip = [_tip("round:Q"), _tip("what:N", title="groups"), value]
@@ -127,18 +126,15 @@ def _groups() -> Figure:
         color=alt.Color("what:N", legend=_LEGEND).scale(domain=area_labels),
         order="rank:Q",
     )
-    line = base.transform_filter(alt.datum.what == HOMOGENEOUS).mark_line(strokeWidth=2.5)
     stroke = alt.Stroke("what:N", legend=_LEGEND)  # the colour of text, seen on every area
-    return alt.layer(
-        areas,
-        line.encode(
-            y=alt.Y("value:Q").stack(None),
-            stroke=stroke.scale(domain=[HOMOGENEOUS], range="ordinal"),
-        ),
-    )
+    line = base.transform_filter(alt.datum.what == HOMOGENEOUS).mark_line(strokeWidth=2.5).encode(
+        y=alt.Y("value:Q").stack(None),
+        stroke=stroke.scale(domain=[HOMOGENEOUS], range="ordinal"),
+    )  # fmt: skip
+    return alt.LayerChart(layer=[areas, line])
 
 
-def _estimates() -> Figure:
+def _estimates() -> alt.LayerChart:
     by_mean = alt.EncodingSortField("mean", order="descending")
     arm = alt.Y("arm:N", title=None, sort=by_mean).axis(labelExpr=_SHORT_LABEL)
     tooltip = [_tip("arm:N"), _tip("mean:Q", format=".3f")]
@@ -146,13 +142,7 @@ def _estimates() -> Figure:
     low = alt.X("low:Q", title="mean reward over all users").scale(zero=False)
     intervals = base.mark_rule(strokeWidth=2).encode(x=low, x2="high:Q")
     points = base.mark_point(size=70, filled=True, opacity=1).encode(x="mean:Q")
-    return alt.layer(intervals, points)
-
-
-def _to_spec(chart: Figure) -> Spec:
-    spec: Spec = chart.properties(width="container", height=HEIGHT).to_dict()
-    spec.pop("config", None)
-    return spec
+    return alt.LayerChart(layer=[intervals, points])
 
 
 def _theme(text: str, muted: str, line: str, colours: list[str]) -> Spec:

@@ -16,24 +16,19 @@ class CheckedRule:
     """A rule and the result of its last check."""
 
     rule: Rule
-    ran_at: int | None
-    rounds: int
-    fault: str
+    ran_at: int | None = None
+    rounds: int = 0
+    fault: str = ""
 
 
 def run(aggregator: Aggregator, name: str) -> None:
     """Check a campaign against every rule, and store the results."""
     aggregator.directory.campaign(name)
     result = audit(aggregator.database, name)
-    now, table = aggregator.clock(), store.checks
+    table = store.checks
+    check = {"campaign": name, "ran_at": aggregator.clock(), "rounds": result.rounds}
     rows = [
-        {
-            "campaign": name,
-            "rule": rule,
-            "ran_at": now,
-            "rounds": result.rounds,
-            "fault": "; ".join(faults[:MAX_FAULTS]),
-        }
+        check | {"rule": rule, "fault": "; ".join(faults[:MAX_FAULTS])}
         for rule, faults in result.faults.items()
     ]
     with aggregator.database.write() as connection:
@@ -64,11 +59,7 @@ def latest(aggregator: Aggregator, name: str) -> list[CheckedRule]:
     """Return every rule with its last check."""
     table = store.checks
     with aggregator.database.read() as connection:
-        rows = connection.execute(select(table).where(table.c.campaign == name)).all()
-    results = {row.rule: row for row in rows}
-    return [
-        CheckedRule(rule, results[key].ran_at, results[key].rounds, results[key].fault)
-        if key in results
-        else CheckedRule(rule, None, 0, "")
-        for key, rule in RULES.items()
-    ]
+        query = select(table.c.rule, table.c.ran_at, table.c.rounds, table.c.fault)
+        rows = connection.execute(query.where(table.c.campaign == name)).all()
+    results = {key: result for key, *result in rows}
+    return [CheckedRule(rule, *results.get(key, ())) for key, rule in RULES.items()]

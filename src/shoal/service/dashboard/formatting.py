@@ -18,6 +18,14 @@ _STATES = {
 
 OTHERS = "all others"
 
+_FIRST_ROUNDS = f"the first {AVERAGED_ROUNDS} rounds"
+_TO_THE_FIRST = (
+    f"as in {_FIRST_ROUNDS}",
+    f"+{{:.0f}} % on {_FIRST_ROUNDS}",
+    f"−{{:.0f}} % on {_FIRST_ROUNDS}",
+)
+_TO_THE_BEST = ("reward is the same", "reward is {:.0f} % above", "reward is {:.0f} % below")
+
 
 def number(value: float | None, spec: str = ",.0f") -> str:
     """Return a number by its format specification, or a dash for none.
@@ -40,40 +48,21 @@ def share(part: int, whole: int) -> str:
     return f"{value:.2g} %" if 0 < value < 1 else f"{value:.1f} %"
 
 
-def gain(reward: float, baseline: float, description: str) -> str:
-    """Return by how much a reward differs from a baseline.
+def compare(reward: float, baseline: float, words: tuple[str, str, str]) -> str:
+    """Return how a reward differs from a baseline, in words for the same, above and below.
 
-    >>> gain(0.6, 0.4, "the first 10 rounds")
-    '+50 % on the first 10 rounds'
-    >>> gain(0.4, 0.4, "the first 10 rounds")
-    'as in the first 10 rounds'
-    """
-    change = _percent_change(reward, baseline)
-    if change is None:
-        return ""
-    if abs(change) < 0.5:
-        return f"as in {description}"
-    return f"{change:+.0f} % on {description}".replace("-", "−")
-
-
-def distance(reward: float, baseline: float) -> str:
-    """Return how far a reward is above or below a baseline.
-
-    >>> distance(0.3, 0.4), distance(0.4, 0.4)
+    >>> compare(0.6, 0.4, _TO_THE_FIRST), compare(0.4, 0.4, _TO_THE_FIRST)
+    ('+50 % on the first 10 rounds', 'as in the first 10 rounds')
+    >>> compare(0.3, 0.4, _TO_THE_BEST), compare(0.4, 0.4, _TO_THE_BEST)
     ('reward is 25 % below', 'reward is the same')
     """
-    change = _percent_change(reward, baseline)
-    if change is None:
-        return ""
-    if abs(change) < 0.5:
-        return "reward is the same"
-    return f"reward is {abs(change):.0f} % {'above' if change > 0 else 'below'}"
-
-
-def _percent_change(reward: float, baseline: float) -> float | None:
     if math.isnan(reward) or math.isnan(baseline) or baseline <= 0:
-        return None
-    return 100 * (reward / baseline - 1)
+        return ""
+    same, above, below = words
+    change = 100 * (reward / baseline - 1)
+    if abs(change) < 0.5:
+        return same
+    return (above if change > 0 else below).format(abs(change))
 
 
 def utc_time(milliseconds: int | None) -> str:
@@ -109,7 +98,7 @@ def page_texts(
         "reward": number(latest, REWARD),
         "gain": "",
         "best": number(best, REWARD),
-        "best_gain": distance(latest, best),
+        "best_gain": compare(latest, best, _TO_THE_BEST),
         "whose": "the learner's estimate" if series.estimates.by_learner else "released averages",
         "smallest": number(series.smallest("smallest_total")),
         "totals": number(series.count("totals")),
@@ -117,8 +106,7 @@ def page_texts(
         "merged": number(series.count("merged")),
     }
     if series.last >= 2 * AVERAGED_ROUNDS:  # before that, the first rounds are among the latest
-        baseline = f"the first {AVERAGED_ROUNDS} rounds"
-        texts["gain"] = gain(latest, series.first_reward, baseline)
+        texts["gain"] = compare(latest, series.first_reward, _TO_THE_FIRST)
     if campaign.noise and len(series.starts):
         texts["gain"] = f"noise alone moves it by ±{number(series.latest_noise, REWARD)}"
         texts["best_gain"] = f"epsilon {campaign.noise.epsilon:g} a round"

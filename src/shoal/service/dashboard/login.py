@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 
 from shoal.service.dashboard import auth
 from shoal.service.dashboard.rendering import PageRoute, redirect, render
-from shoal.service.dashboard.sessions import LoginAttempts, Sessions
+from shoal.service.dashboard.sessions import LoginAttempts, begin_session, end_session
 from shoal.service.problems import TOO_LARGE, ProblemError
 from shoal.service.web.access import Service
 
@@ -30,7 +30,7 @@ def show_login(request: Request, session: auth.OptionalSession, following: Next 
     """Show the form."""
     if session is not None:
         return redirect(_local_page(following))
-    return _login_page(request, following=_local_page(following))
+    return render(request, "login.html", None, following=_local_page(following))
 
 
 @router.post("/login")
@@ -40,7 +40,7 @@ async def log_in(request: Request, aggregator: Service) -> Response:
     attempts: LoginAttempts = request.app.state.login_attempts
     address = request.client.host if request.client else ""
     if attempts.too_many(address, aggregator.clock()):
-        response = _login_page(request, status=429, error=TOO_MANY)
+        response = render(request, "login.html", None, status=429, error=TOO_MANY, following="/")
         response.headers["Retry-After"] = "60"
         return response
     length = request.headers.get("content-length", "")
@@ -48,11 +48,11 @@ async def log_in(request: Request, aggregator: Service) -> Response:
         raise ProblemError(TOO_LARGE)
     async with request.form() as form:
         token, following = auth.field(form, "token"), _local_page(auth.field(form, "next"))
-    session = await run_in_threadpool(Sessions(aggregator).begin, token)
+    session = await run_in_threadpool(begin_session, aggregator, token)
     if session is None:
         attempts.add_failure(address, aggregator.clock())
         await asyncio.sleep(PAUSE)
-        return _login_page(request, status=401, error=WRONG, following=following)
+        return render(request, "login.html", None, status=401, error=WRONG, following=following)
     response = redirect(following)
     auth.set_session_cookie(request, response, session)
     return response
@@ -61,16 +61,10 @@ async def log_in(request: Request, aggregator: Service) -> Response:
 @router.post("/logout")
 def log_out(page: auth.ViewerPage, form: auth.ViewerForm) -> Response:
     """End the session."""
-    Sessions(page.aggregator).end(page.session.secret)
+    end_session(page.aggregator, page.session.secret)
     response = redirect("/login")
     auth.delete_session_cookie(response)
     return response
-
-
-def _login_page(
-    request: Request, *, status: int = 200, error: str = "", following: str = "/"
-) -> Response:
-    return render(request, "login.html", None, status=status, error=error, following=following)
 
 
 def _local_page(address: str) -> str:

@@ -5,7 +5,7 @@ It is read as the HTTP interface reads a campaign, with an error for each field.
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +25,6 @@ router = APIRouter(prefix="/new-campaign", route_class=PageRoute, include_in_sch
 
 SCHEDULE = ("open_every_hours", "close_after_hours", "close_when_all_reported")
 NUMBERS = ("arm_slots", "min_group_size", "seats", "colluders", "reward_steps", "horizon", "seed")
-ADVANCED = ("arm_slots", "epsilon", "colluders", "reward_steps", "seed", "options", *SCHEDULE)
-"""Fields that most campaigns leave as they are."""
 POLICY_CHOICES = sorted(
     (name for name, entry in POLICIES.items() if entry.anonymous and not entry.hindsight),
     key=lambda name: (name != "shoal", name),
@@ -58,10 +56,7 @@ _CROSS_FIELD_RULES = {
 _RULES = {
     "missing": "is needed",
     "int_type": "must be a whole number",
-    "int_parsing": "must be a whole number",
-    "int_from_float": "must be a whole number",
     "float_type": "must be a number",
-    "float_parsing": "must be a number",
     "greater_than_equal": "must be at least {ge:,}",
     "greater_than": "must be more than {gt:,}",
     "less_than_equal": "must be at most {le:,}",
@@ -81,42 +76,82 @@ class Draft:
     errors: Errors
 
 
-def read(values: dict[str, str], *, floor: int, names: Collection[str]) -> Draft:
-    """Read a form; ``floor`` is the least C, ``names`` are those of other campaigns."""
+@router.get("")
+def show_form(page: OperatorPage) -> Response:
+    """Show the form."""
+    floor = page.aggregator.directory.floor
+    return _form(page, DEFAULTS | {"min_group_size": str(max(20, floor))}, {})
+
+
+@router.post("/check")
+def check_form(form: OperatorForm, page: OperatorPage) -> Response:
+    """Return what is wrong so far, by field."""
+    errors = _read(form, page, quick=True).errors
+    return compressed(page.request, json.dumps(errors).encode(), "application/json")
+
+
+@router.post("")
+def create_campaign(form: OperatorForm, page: OperatorPage) -> Response:
+    """Create the campaign; it can't be changed later."""
+    draft = _read(form, page)
+    errors = draft.errors
+    if not errors and not field(form, "sure"):
+        errors = {"sure": "must be ticked: nothing in a campaign can be changed later"}
+    if errors or draft.campaign is None:
+        return _form(page, draft.values, errors)
+    try:
+        page.aggregator.directory.create(draft.values["name"], draft.campaign)
+    except ProblemError as error:
+        return _form(page, draft.values, {"": error.reason.title})
+    page.aggregator.notifier.notify()
+    return redirect(f"/campaigns/{draft.values['name']}?done=created")
+
+
+def _form(page: PageRequest, values: dict[str, str], errors: Errors) -> Response:
+    return page.render(
+        "new_campaign.html", status=422 if errors else 200, values=values, errors=errors,
+        policies=POLICY_CHOICES, floor=page.aggregator.directory.floor,
+    )  # fmt: skip
+
+
+def _read(form: FormData, page: PageRequest, *, quick: bool = False) -> Draft:
+    """Read a form; the policy and the noise are tried if nothing else is wrong.
+
+    If ``quick``, the policy is tried with fewer seats: a size that it refuses is an error only when
+    the form is sent.
+    """
+    directory = page.aggregator.directory
+    values = {name: field(form, name) for name in DEFAULTS}
     errors: Errors = {}
     if not re.fullmatch(NAME, values["name"]):
         errors["name"] = (
             "must be 1 to 64 letters, digits, dots, hyphens or underscores, the first one a "
             "letter or digit"
         )
-    elif values["name"] in names:
+    elif values["name"] in directory.names():
         errors["name"] = "is the name of another campaign"
     campaign = None
     try:
-        campaign = Campaign.model_validate(definition(values))
+        campaign = Campaign.model_validate(_definition(values))
     except ValidationError as error:
         for item in error.errors():
-            rule = _rule(item)
+            rule = _RULES.get(item["type"], "{msg}").format(msg=item["msg"], **item.get("ctx", {}))
             name, text = _CROSS_FIELD_RULES.get(rule, (_field(item["loc"]), rule))
             errors.setdefault(name, text)
     min_group_size = _number(values["min_group_size"])
-    if isinstance(min_group_size, int) and min_group_size < floor:
-        errors["min_group_size"] = f"must be at least {floor}, the floor in the settings"
+    if isinstance(min_group_size, int) and min_group_size < directory.floor:
+        errors["min_group_size"] = f"must be at least {directory.floor}, the floor in the settings"
+    if campaign and not errors:
+        seats = (
+            min(campaign.seats, max(QUICK_SEATS, campaign.min_reporters))
+            if quick
+            else campaign.seats
+        )
+        errors = _try_policy(campaign.model_copy(update={"seats": seats}))
     return Draft(values, campaign, errors)
 
 
-def check_policy(draft: Draft, *, quick: bool = False) -> Errors:
-    """Return the draft's errors or, if it has none, those of its policy and noise.
-
-    If ``quick``, the policy is tried with fewer seats: a size that it refuses is an error only when
-    the form is sent.
-    """
-    campaign = draft.campaign
-    if draft.errors or campaign is None:
-        return draft.errors
-    if quick:
-        seats = min(campaign.seats, max(QUICK_SEATS, campaign.min_reporters))
-        campaign = campaign.model_copy(update={"seats": seats})
+def _try_policy(campaign: Campaign) -> Errors:
     try:
         if campaign.noise:
             need_noise()
@@ -129,7 +164,7 @@ def check_policy(draft: Draft, *, quick: bool = False) -> Errors:
     return {}
 
 
-def definition(values: Mapping[str, str]) -> dict[str, Any]:
+def _definition(values: dict[str, str]) -> dict[str, Any]:
     """Return the campaign as JSON would state it; what is no number stays text, to be refused."""
     fields: dict[str, Any] = {
         "arms": [line.strip() for line in values["arms"].splitlines() if line.strip()],
@@ -152,10 +187,8 @@ def _number(value: str) -> bool | int | float | str:
     if value in ("true", "false"):
         return value == "true"
     for kind in (int, float):
-        try:
+        with suppress(ValueError):
             return kind(value)
-        except ValueError:
-            pass
     return value
 
 
@@ -172,52 +205,3 @@ def _policy_errors(campaign: Campaign, message: str) -> Errors:
     if name in ("option", "options", *campaign.options):
         return {"options": message}
     return {name: message.removeprefix(f"{name} ")} if name in DEFAULTS else {"policy": message}
-
-
-def _rule(item: Any) -> str:
-    return _RULES.get(item["type"], "{msg}").format(msg=item["msg"], **item.get("ctx", {}))
-
-
-@router.get("")
-def show_form(page: OperatorPage) -> Response:
-    """Show the form."""
-    floor = page.aggregator.directory.floor
-    return _form(page, DEFAULTS | {"min_group_size": str(max(20, floor))}, {})
-
-
-@router.post("/check")
-def check_form(form: OperatorForm, page: OperatorPage) -> Response:
-    """Return what is wrong so far, by field."""
-    errors = check_policy(_read(form, page), quick=True)
-    return compressed(page.request, json.dumps(errors).encode(), "application/json")
-
-
-@router.post("")
-def create_campaign(form: OperatorForm, page: OperatorPage) -> Response:
-    """Create the campaign; it can't be changed later."""
-    draft = _read(form, page)
-    errors = check_policy(draft)
-    if not errors and not field(form, "sure"):
-        errors = {"sure": "must be ticked: nothing in a campaign can be changed later"}
-    if errors or draft.campaign is None:
-        return _form(page, draft.values, errors)
-    try:
-        page.aggregator.directory.create(draft.values["name"], draft.campaign)
-    except ProblemError as error:
-        return _form(page, draft.values, {"": error.reason.title})
-    page.aggregator.notifier.notify()
-    return redirect(f"/campaigns/{draft.values['name']}?done=created")
-
-
-def _read(form: FormData, page: PageRequest) -> Draft:
-    directory = page.aggregator.directory
-    values = {name: field(form, name) for name in DEFAULTS}
-    return read(values, floor=directory.floor, names=directory.names())
-
-
-def _form(page: PageRequest, values: dict[str, str], errors: Errors) -> Response:
-    return page.render(
-        "new_campaign.html", status=422 if errors else 200, values=values, errors=errors,
-        policies=POLICY_CHOICES, advanced=ADVANCED,
-        floor=page.aggregator.directory.floor,
-    )  # fmt: skip

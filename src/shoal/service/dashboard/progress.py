@@ -109,6 +109,7 @@ def campaign_view(aggregator: Aggregator, name: str, *, after: int = 0, width: i
         "users": number(sum(aggregator.directory.roster(name).active)),
     }
     first = _rounded(series.first_reward, 4)
+    changed = {key: column[start:] for key, column in points if key != "shares"}
     return View(
         campaign=name,
         now=now,
@@ -119,7 +120,7 @@ def campaign_view(aggregator: Aggregator, name: str, *, after: int = 0, width: i
         width=series.width,
         start=start,
         arms=charted,
-        points=_points_from(points, start),
+        points=Points(**changed, shares=[column[start:] for column in points.shares]),
         estimates=estimates,
         words=texts,
         tables=_tables(points, estimates, first, campaign.min_reporters),
@@ -145,56 +146,40 @@ def _charted_arms(series: Series, arms: list[str]) -> tuple[list[str], list[list
 
 
 def _points(series: Series, campaign: Campaign, members: list[list[int]]) -> Points:
-    n_points = len(series.starts)
     n_rounds = series.ends - series.starts + 1
     users = series.sums["users"]
     n_users = np.maximum(users.sum(axis=1), 1)
-
-    def per_round(column: str) -> FloatArray:
-        return np.asarray(series.sums[column].sum(axis=1) / n_rounds)
-
-    def smallest(column: str) -> Column:
-        values = np.c_[series.minima[column], np.full(n_points, np.inf)]
-        return column_of(np.nanmin(values, axis=1))
-
-    def column_of(values: FloatArray, digits: int = 4) -> Column:
-        return [_rounded(value, digits) for value in values]
-
+    per_round = {name: column.sum(axis=1) / n_rounds for name, column in series.sums.items()}
+    smallest = {
+        name: _column(np.nanmin(column, axis=1, initial=np.inf))
+        for name, column in series.minima.items()
+    }
     exact = campaign.noise is None
     return Points(
         round=series.ends.tolist(),
-        reward=column_of(series.reward),
-        best=column_of(series.best),
-        crowd=smallest("users"),
-        group=smallest("smallest_group"),
-        total=smallest("smallest_total"),
-        whole=column_of(per_round("totals") - per_round("merged"), 2),
-        merged=column_of(per_round("merged"), 2),
-        withheld=column_of(per_round("withheld"), 2),
-        homogeneous=column_of(per_round("homogeneous"), 2) if exact else [None] * n_points,
-        shares=[column_of(users[:, arms].sum(axis=1) / n_users, 3) for arms in members],
+        reward=_column(series.reward),
+        best=_column(series.best),
+        crowd=smallest["users"],
+        group=smallest["smallest_group"],
+        total=smallest["smallest_total"],
+        whole=_column(per_round["totals"] - per_round["merged"], 2),
+        merged=_column(per_round["merged"], 2),
+        withheld=_column(per_round["withheld"], 2),
+        homogeneous=_column(per_round["homogeneous"], 2) if exact else [None] * len(n_rounds),
+        shares=[_column(users[:, arms].sum(axis=1) / n_users, 3) for arms in members],
     )
 
 
-def _points_from(points: Points, start: int) -> Points:
-    columns = points.model_dump()
-    shares = [column[start:] for column in columns.pop("shares")]
-    return Points(**{name: column[start:] for name, column in columns.items()}, shares=shares)
-
-
 def _estimates(series: Series, arms: list[str], charted: list[str]) -> ArmEstimates:
-    means, half_widths = series.estimates.means, series.estimates.half_widths
     listed = [arm for arm, name in enumerate(arms) if name in charted]
-
-    def column(values: FloatArray) -> Column:  # with noise, a mean may be outside of [0, 1]
-        return [_rounded(np.clip(values[arm], 0, 1), 4) for arm in listed]
-
+    means, half_widths = series.estimates.means[listed], series.estimates.half_widths[listed]
     return ArmEstimates(
         by_learner=series.estimates.by_learner,
         arm=[arms[arm] for arm in listed],
-        mean=column(means),
-        low=column(means - half_widths),
-        high=column(means + half_widths),
+        # With noise, a mean may be outside of [0, 1].
+        mean=_column(np.clip(means, 0, 1)),
+        low=_column(np.clip(means - half_widths, 0, 1)),
+        high=_column(np.clip(means + half_widths, 0, 1)),
     )
 
 
@@ -203,25 +188,28 @@ def _tables(
 ) -> dict[str, list[list[str]]]:
     """Return the rows of each chart's table: a few rounds, evenly spread, the last one included."""
     n_points = len(points.round)
-    firsts: Column = [first] * n_points
-    leasts: Column = [least] * n_points
-    listed = sorted({round(i) for i in np.linspace(0, n_points - 1, TABLE_ROWS)})
+    spread = np.linspace(0, n_points - 1, TABLE_ROWS) if n_points else ()
+    listed = sorted({round(i) for i in spread})
 
     def rows(columns: list[Column], spec: str) -> list[list[str]]:
         return [
             [number(points.round[i]), *(number(column[i], spec) for column in columns)]
-            for i in (listed if n_points else ())
+            for i in listed
         ]
 
     intervals = zip(estimates.arm, estimates.mean, estimates.low, estimates.high, strict=True)
     ranked = sorted(intervals, key=lambda row: -(row[1] or 0.0))
     return {
-        "reward": rows([points.reward, points.best, firsts], REWARD),
+        "reward": rows([points.reward, points.best, [first] * n_points], REWARD),
         "shares": rows(points.shares, ".0%"),
-        "sizes": rows([points.crowd, points.group, points.total, leasts], ",.0f"),
+        "sizes": rows([points.crowd, points.group, points.total, [least] * n_points], ",.0f"),
         "groups": rows([points.whole, points.merged, points.withheld, points.homogeneous], ",.1f"),
         "estimates": [[arm, *(number(x, REWARD) for x in values)] for arm, *values in ranked],
     }
+
+
+def _column(values: FloatArray, digits: int = 4) -> Column:
+    return [_rounded(value, digits) for value in values]
 
 
 def _rounded(value: float, digits: int) -> float | None:

@@ -1,7 +1,6 @@
 """How a page is rendered and sent: templates, headers, errors as pages."""
 
 import gzip
-import json
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
@@ -54,14 +52,6 @@ class LoginNeededError(Exception):
     """Nobody is logged in."""
 
 
-def _json(value: Any) -> Markup:
-    """Return JSON that can stand inside a script element, whatever strings it holds."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    for mark in "<>&\u2028\u2029":
-        text = text.replace(mark, f"\\u{ord(mark):04x}")
-    return Markup(text)
-
-
 _templates = Environment(
     loader=PackageLoader("shoal.service.dashboard"),
     autoescape=True,
@@ -70,7 +60,8 @@ _templates = Environment(
     lstrip_blocks=True,
 )
 _templates.globals["asset"] = assets.address
-_templates.filters |= {"json": _json, "count": formatting.number, "utc_time": formatting.utc_time}
+_templates.filters |= {"count": formatting.number, "utc_time": formatting.utc_time}
+_templates.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False}
 
 
 def render(

@@ -88,12 +88,11 @@ def read_released(aggregator: Aggregator, name: str) -> tuple[bool, Series]:
     """Return whether all released rounds are known to be shown, and those that may be shown."""
     campaign, shown = aggregator.directory.campaign(name), aggregator.releases.shown(name)
     with aggregator.database.read() as connection:
-        series = read(connection, name, campaign, shown=shown or 0)
+        series = _read(connection, name, campaign, shown or 0)
     return shown is not None or aggregator.rounds.latest(name) is None, series
 
 
-def read(connection: Connection, name: str, campaign: Campaign, *, shown: int) -> Series:
-    """Read a campaign's rounds up to ``shown``."""
+def _read(connection: Connection, name: str, campaign: Campaign, shown: int) -> Series:
     n_arms, steps = len(campaign.arms), campaign.reward_steps
     noise = variance_of(campaign) / steps**2
     width = width_for(shown)
@@ -113,7 +112,7 @@ def read(connection: Connection, name: str, campaign: Campaign, *, shown: int) -
     np.fmin.at(first_reported, arms, values[:, -1])
     best_means, estimates = _learner_estimates(connection, name, first_reported, shown, width)
     if estimates:
-        best = np.array([best_means.get(int(b), np.nan) for b in buckets]).reshape(-1)
+        best = np.array([best_means.get(int(b), np.nan) for b in buckets])
     else:
         best, estimates = _released_averages(sums, noise)
     first, _ = _reward(connection, name, 1, min(AVERAGED_ROUNDS, shown), steps)
@@ -164,7 +163,7 @@ def _learner_estimates(
         millionths = np.frombuffer(column, "<i4").reshape(2, -1)[:, : len(first_reported)]
         means, half_widths = np.where(millionths < 0, np.nan, millionths / 1e6)
         reported = np.where(first_reported < number, means, np.nan)
-        best_means[(number - 1) // width] = _largest(reported)
+        best_means[(number - 1) // width] = float(_largest(reported))
         last = ArmIntervals(True, means, half_widths)
     return best_means, last
 
@@ -176,21 +175,19 @@ def _released_averages(
 
     ``noise`` is the variance of what is added to each total.
     """
-    reporters = sums["reporters"].cumsum(axis=0)
-    averages = _ratio(sums["total"].cumsum(axis=0), reporters)
-    best = np.array([_largest(row) for row in averages]).reshape(-1)
-    n_arms = reporters.shape[1]
-    means = averages[-1] if len(averages) else np.full(n_arms, np.nan)
-    counts = reporters[-1] if len(averages) else np.zeros(n_arms)
+    averages = _ratio(sums["total"].cumsum(axis=0), sums["reporters"].cumsum(axis=0))
+    counts = sums["reporters"].sum(axis=0)
+    means = _ratio(sums["total"].sum(axis=0), counts)
     # Rewards in [0, 1] have a variance of at most m(1 - m); with noise m may be outside.
     bounded = np.clip(means, 0, 1)
     variances = _ratio(bounded * (1 - bounded), counts)
     variances += _ratio(sums["totals"].sum(axis=0) * noise, counts**2)
-    return best, ArmIntervals(False, means, Z_95 * np.sqrt(variances))
+    return _largest(averages), ArmIntervals(False, means, Z_95 * np.sqrt(variances))
 
 
-def _largest(means: FloatArray) -> float:
-    return np.nan if np.isnan(means).all() else float(np.nanmax(means))
+def _largest(means: FloatArray) -> FloatArray:
+    """Return the largest mean of all arms, NaN where there is none."""
+    return np.asarray(np.fmax.reduce(means, axis=-1))
 
 
 def _reward(

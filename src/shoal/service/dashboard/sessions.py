@@ -22,6 +22,8 @@ VIEWER_ROLES: tuple[Role, ...] = ("operator", "analyst")
 MAX_FAILURES = 10  # a minute, from one address
 MINUTE = 60_000
 
+_table = store.sessions
+
 
 @dataclass(frozen=True, slots=True)
 class Session:
@@ -41,47 +43,37 @@ class Session:
         return hmac.compare_digest(csrf.encode(), self.csrf.encode())
 
 
-class Sessions:
-    """The sessions of one store."""
+def begin_session(aggregator: Aggregator, token: str) -> Session | None:
+    """Log in with a token, None if it is not known or its role has no pages."""
+    holder = aggregator.access.holder(token)
+    if holder is None or holder.role not in VIEWER_ROLES:
+        return None
+    secret, now = secrets.token_urlsafe(32), aggregator.clock()
+    row = {
+        "digest": _digest(secret), "token": holder.name, "token_digest": holder.digest,
+        "expires_at": now + LIFETIME,
+    }  # fmt: skip
+    with aggregator.database.write() as connection:
+        connection.execute(delete(_table).where(_table.c.expires_at <= now))
+        connection.execute(insert(_table), row)
+    return Session(holder.name, holder.role, secret)
 
-    def __init__(self, aggregator: Aggregator) -> None:
-        self._aggregator = aggregator
 
-    def begin(self, token: str) -> Session | None:
-        """Log in with a token, None if it is not known or its role has no pages."""
-        holder = self._aggregator.access.holder(token)
-        if holder is None or holder.role not in VIEWER_ROLES:
-            return None
-        secret, now = secrets.token_urlsafe(32), self._aggregator.clock()
-        table = store.sessions
-        statement = insert(table).values(
-            digest=_digest(secret),
-            token=holder.name,
-            token_digest=holder.digest,
-            expires_at=now + LIFETIME,
-        )
-        with self._aggregator.database.write() as connection:
-            connection.execute(delete(table).where(table.c.expires_at <= now))
-            connection.execute(statement)
-        return Session(holder.name, holder.role, secret)
+def read_session(aggregator: Aggregator, secret: str) -> Session | None:
+    """Return the session of a cookie, None if it is over."""
+    with aggregator.database.read() as connection:
+        query = select(_table).where(_table.c.digest == _digest(secret))
+        row = connection.execute(query).one_or_none()
+    if row is None or row.expires_at <= aggregator.clock():
+        return None
+    role = aggregator.access.still(row.token, bytes(row.token_digest))
+    return Session(row.token, role, secret) if role in VIEWER_ROLES else None
 
-    def find(self, secret: str) -> Session | None:
-        """Return the session of a cookie, None if it is over."""
-        table = store.sessions
-        with self._aggregator.database.read() as connection:
-            row = connection.execute(
-                select(table).where(table.c.digest == _digest(secret))
-            ).one_or_none()
-        if row is None or row.expires_at <= self._aggregator.clock():
-            return None
-        role = self._aggregator.access.still(row.token, bytes(row.token_digest))
-        return Session(row.token, role, secret) if role in VIEWER_ROLES else None
 
-    def end(self, secret: str) -> None:
-        """Log out."""
-        table = store.sessions
-        with self._aggregator.database.write() as connection:
-            connection.execute(delete(table).where(table.c.digest == _digest(secret)))
+def end_session(aggregator: Aggregator, secret: str) -> None:
+    """Log out."""
+    with aggregator.database.write() as connection:
+        connection.execute(delete(_table).where(_table.c.digest == _digest(secret)))
 
 
 class LoginAttempts:

@@ -11,13 +11,6 @@ from shoal.service.dashboard.rendering import PageRequest, PageRoute, redirect
 
 router = APIRouter(prefix="/tokens", route_class=PageRoute, include_in_schema=False)
 
-ROLE_DESCRIPTIONS = {
-    "operator": "creates campaigns, enrols users, opens and closes rounds, creates tokens",
-    "app": "reads assignments, reports rewards",
-    "analyst": "reads released totals, sees these pages",
-    "learner": "plans and learns; for Shoal's learner process",
-}
-
 
 @router.get("")
 def show_tokens(page: OperatorPage) -> Response:
@@ -71,6 +64,4 @@ def _consequence(role: str | None) -> str:
 
 def _tokens(page: PageRequest, *, token: str = "", error: str = "") -> Response:
     tokens = sorted(page.aggregator.access.roles().items())
-    return page.render(
-        "tokens.html", error=error, tokens=tokens, roles=ROLE_DESCRIPTIONS, token=token
-    )
+    return page.render("tokens.html", error=error, tokens=tokens, token=token)

@@ -7,8 +7,6 @@ import re
 from shoal.errors import InvalidInputError
 from shoal.service.campaign import USER
 
-COLUMN = "user"
-
 
 def read_users(data: bytes) -> list[str]:
     r"""Return the users of a file with a column ``user``; other columns are not kept.
@@ -25,15 +23,12 @@ def read_users(data: bytes) -> list[str]:
         line = data.count(b"\n", 0, error.start) + 1
         raise InvalidInputError(f"line {line}: the file must be UTF-8 text.") from None
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    filled = (row for row in rows if any(cell.strip() for cell in row))
     lines: dict[str, int] = {}  # by user
-    column = None
     try:
-        for row in rows:
-            if not any(cell.strip() for cell in row):
-                continue
-            if column is None:
-                column = _user_column(row)
-                continue
+        header = next(filled, None)
+        column = _user_column(header) if header else 0
+        for row in filled:
             user = row[column].strip() if column < len(row) else ""
             _check_user(user, rows.line_num, lines)
             lines[user] = rows.line_num
@@ -57,8 +52,8 @@ def _check_user(user: str, line: int, lines: dict[str, int]) -> None:
 
 def _user_column(header: list[str]) -> int:
     names = [cell.strip().lower() for cell in header]
-    if COLUMN not in names:
+    if "user" not in names:
         raise InvalidInputError(
             f"line 1: the first line must name a column user; got {', '.join(names)[:80]!r}."
         )
-    return names.index(COLUMN)
+    return names.index("user")

@@ -6,25 +6,15 @@ from fastapi import APIRouter, Response
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.audit import THREATS
-from shoal.service.campaign import Campaign
 from shoal.service.dashboard import charts, checks
 from shoal.service.dashboard.auth import ViewerPage
-from shoal.service.dashboard.formatting import MISSING, homogeneous, number
+from shoal.service.dashboard.formatting import homogeneous
 from shoal.service.dashboard.progress import campaign_view
 from shoal.service.dashboard.rendering import PageRoute
-from shoal.service.dashboard.series import Series, read_released
+from shoal.service.dashboard.series import read_released
 from shoal.service.web.access import Name
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-
-NOT_IN_THE_STORE = (
-    ((8,), "Over many rounds the learner learns each user's mean reward. That is its purpose; the "
-     "promise is per round."),
-    ((10,), "Only an operator enrols users. C counts accounts, not people."),
-    ((12, 18, 20, 21), "Strict input, logs without data, hashed tokens and rounds that show "
-     "nothing before they close are properties of the program, shown by its tests."),
-)  # fmt: skip
-"""Threats, by number, that no check of the store can show to be answered."""
 
 
 @router.get("/")
@@ -38,7 +28,6 @@ def list_campaigns(page: ViewerPage) -> Response:
 def show_campaign(name: Name, page: ViewerPage) -> Response:
     """Show a campaign's curves."""
     campaign, view = page.aggregator.directory.campaign(name), campaign_view(page.aggregator, name)
-    specs = charts.specs(view.arms, least=campaign.min_reporters, noise=campaign.noise is not None)
     return page.render(
         "campaign.html",
         name=name,
@@ -47,7 +36,7 @@ def show_campaign(name: Name, page: ViewerPage) -> Response:
         finished=campaign.horizon is not None and view.now.number >= campaign.horizon,
         data={
             "view": view.model_dump(),
-            "specs": specs,
+            "specs": charts.specs(least=campaign.min_reporters, noise=campaign.noise is not None),
             "themes": charts.THEMES,
             "lines": charts.LINES,
         },
@@ -64,40 +53,19 @@ def show_anonymity(name: Name, page: ViewerPage) -> Response:
         name=name,
         campaign=campaign,
         complete=complete,
-        released=_released(series, campaign, complete=complete),
+        series=series,
+        homogeneous=homogeneous(series, campaign),
         checked=checks.latest(page.aggregator, name),
-        not_in_the_store=NOT_IN_THE_STORE,
         threats=THREATS,
     )
 
 
-def _released(series: Series, campaign: Campaign, *, complete: bool) -> dict[str, str]:
-    facts = {
-        "Rounds released": number(series.last),
-        "Totals released": number(series.count("totals")),
-        "Smallest total ever, in reporters": number(series.smallest("smallest_total")),
-        "Smallest group ever, by plan": number(series.smallest("smallest_group")),
-        "Totals over merged groups": number(series.count("merged")),
-        "Groups withheld permanently": number(series.count("withheld")),
-        "Homogeneous totals, all 0 or all 1": homogeneous(series, campaign),
-    }
-    if not complete:  # what is not known is not zero
-        facts = dict.fromkeys(facts, MISSING)
-    if campaign.noise:
-        epsilon = campaign.noise.epsilon
-        composed = f"{series.last * epsilon:g}" if complete else MISSING
-        facts["Epsilon of the noise, each round"] = f"{epsilon:g}"
-        facts["Epsilon of all rounds together"] = composed
-    return facts
-
-
 def _row(aggregator: Aggregator, name: str) -> dict[str, Any]:
-    directory, last = aggregator.directory, aggregator.rounds.latest(name)
+    directory = aggregator.directory
     return {
         "name": name,
         "n_users": sum(directory.roster(name).active),
         "n_arms": sum(arm.until is None for arm in directory.arms(name)),
         "least": directory.campaign(name).min_reporters,
-        "state": last.state if last else "new",
-        "now": f"Round {number(last.number)}" if last else "No round yet",
+        "last": aggregator.rounds.latest(name),
     }

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from numba import njit
 from numpy.typing import NDArray
 
 from shoal.environments import make_environment
 from shoal.grouping import RoundTotals, regroup
+from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem
 from shoal.policies.pooled.mean_field import MeanField
 from shoal.policies.shoal.constants import JOINT
@@ -30,7 +30,7 @@ def _new(n_users: int, min_group_size: int) -> tuple[Problem, JointPosterior, Be
     return problem, posterior, shard_belief(posterior.belief, 0)
 
 
-@njit()
+@kernel()
 def _play(
     belief: Belief,
     precision: NDArray[np.float64],

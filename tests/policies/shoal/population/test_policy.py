@@ -35,6 +35,7 @@ def share(means: FloatArray, min_group_size: int, horizon: int, **options: Any) 
     return run.regret / random_play
 
 
+@pytest.mark.slow
 def test_clustered_tastes_are_found() -> None:
     # 0.20 and 0.30; the best single arm in hindsight has 0.52 and 0.62.
     for seed in (1, 2):
@@ -57,11 +58,13 @@ def test_linear_tastes_are_found(options: dict[str, Any], most: float) -> None:
     assert share(means, 5, 300, **options) < most
 
 
+@pytest.mark.slow
 def test_users_without_any_structure_are_learnt_one_by_one() -> None:
     # 0.12 to 0.15 over five draws.
     assert share(uniform(600, 4, rng=np.random.default_rng(0)), 4, 400) < 0.22
 
 
+@pytest.mark.slow
 def test_users_who_are_all_alike_share_their_best_arm() -> None:
     # 0.01 to 0.03 over five draws.
     means = np.tile(uniform(1, 6, rng=np.random.default_rng(0)), (600, 1))
@@ -166,15 +169,6 @@ def test_users_only_play_what_they_may() -> None:
     plan = policy.ask()
     assert plan.n_groups == 0
     policy.tell(arena.play(plan))
-
-
-@pytest.mark.parametrize("eligible", [np.ones((30, 2), bool), np.ones((30, 3))])
-def test_eligibility_must_be_truth_values_for_everyone(eligible: Any) -> None:
-    policy = PopulationPolicy(
-        Problem(n_users=30, n_arms=3, min_group_size=5), rng=np.random.default_rng(0)
-    )
-    with pytest.raises(InvalidInputError, match=r"eligible must be truth values of shape \(30, 3"):
-        policy.allow(eligible)
 
 
 def test_asking_leaves_what_may_be_played_to_the_caller() -> None:

@@ -2,7 +2,7 @@
 
 Every round, each user samples its means from the posterior, but only on arms where an observation
 is worth more than it costs (``value_of_information``); others play their favourite. An arm that too
-few want gets a recruited group if one is worth its cost (``recruiting``). Nobody explores unseen.
+few want gets a recruited group if one is worth its cost (``recruit``). Nobody explores unseen.
 Crowds are cut into random groups, and a group whose total is not worth what its members lose is
 dissolved. Each released total then updates the posterior of its arm (``posterior``).
 """
@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from shoal.arrays import BoolArray, FloatArray, IntArray, LongArray
+from shoal.arrays import BoolArray, IntArray, LongArray
 from shoal.grouping import group_size, play_favourites, safe_size, small_crowds
 from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem
@@ -21,20 +21,13 @@ from shoal.policies.base import ArmMeans, Choice, Policy, rounds_left
 from shoal.policies.shoal.constants import JOINT
 from shoal.policies.shoal.joint.posterior import Belief, JointPosterior, report_rate, shard_belief
 from shoal.policies.shoal.joint.value_of_information import (
-    Market,
     Prices,
+    Recruits,
+    ShardRound,
     merit,
     recruit,
     update_prices,
 )
-
-
-class Recruits(NamedTuple):
-    """The recruited groups of one shard's thin arms."""
-
-    teams: LongArray  # (n_arms, n_users) the last team, -1 beyond its end
-    merits: FloatArray  # (n_arms,) its merit
-    pauses: LongArray  # (n_arms,) rounds before the next attempt
 
 
 class JointState(NamedTuple):
@@ -61,13 +54,7 @@ class JointPolicy(Policy):
     """
 
     changing = (*Policy.changing, "posterior", "_prices", "_recruits", "_allowed")
-    earlier_names: ClassVar = {
-        "_prices": {
-            "favourites": "_favourites", "losses": "_losses", "gaps": "_gaps",
-            "rival_variances": "_rivals", "prices": "_prices", "regrets": "_doubts",
-        },
-        "_recruits": {name: f"_{name}" for name in Recruits._fields},
-    }  # fmt: skip
+    earlier_names: ClassVar = {"rival_variances": "_rivals", "regrets": "_doubts"}
     takes_merged = True
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator, drift: float = 0.0) -> None:
@@ -112,9 +99,8 @@ class JointPolicy(Policy):
     def _rounds_left(self) -> float:
         """Return the rounds left that count in the value of information."""
         return JOINT.patience * rounds_left(
-            self.problem, self.rounds, drift=self._drift, at_first=JOINT.unknown_rounds,
-            growth=JOINT.unknown_growth,
-        )  # fmt: skip
+            self.problem, self.rounds, self._drift, JOINT.unknown_rounds, JOINT.unknown_growth
+        )
 
     def _learn(self, plan: Plan, feedback: Feedback) -> None:
         self.posterior.absorb(plan, feedback)
@@ -189,15 +175,16 @@ def _choose_shard(
             update_prices(belief, prices, allowed, user, left * rate)  # as many observations
         plan.arms[user] = _sample(belief, prices, user, rng)
         plan.free[user] = allowed[:, user].any()
-    market = Market(belief, prices, min_group_size, left, prices.regrets.sum(), np.empty(n_users))
-    number = _recruit_thin_arms(shard, market, size, settled, rng, plan, number)
+    regret, row = prices.regrets.sum(), np.empty(n_users)
+    this_round = ShardRound(belief, prices, min_group_size, left, regret, row)
+    number = _recruit_thin_arms(shard, this_round, size, settled, rng, plan, number)
     crowds, users = small_crowds(plan.arms, plan.free, n_arms, size)
     play_favourites(users, prices.favourites[users], plan.arms, crowds, size)
     cut = group_size(min_group_size, rate, size)  # short groups of a crowd are merged
     for arm in range(n_arms):
         crowd = np.flatnonzero(plan.free & (plan.arms == arm))
         if len(crowd) >= size:
-            number = _cut_crowd(market, arm, crowd, cut, rng, plan, number)
+            number = _cut_crowd(this_round, arm, crowd, cut, rng, plan, number)
 
 
 @kernel()
@@ -216,7 +203,7 @@ def _sample(belief: Belief, prices: Prices, user: int, rng: np.random.Generator)
 @kernel()
 def _recruit_thin_arms(
     shard: JointState,
-    market: Market,
+    this_round: ShardRound,
     size: int,
     settled: bool,
     rng: np.random.Generator,
@@ -237,8 +224,8 @@ def _recruit_thin_arms(
         able = plan.free & shard.allowed[arm]
         team = np.empty(size, np.int64)
         best = 0.0
-        if able.sum() >= size and market.prices.prices[arm].max() > 0.0:
-            best = recruit(market, arm, able, recruits.teams[arm, :size], team, rng)
+        if able.sum() >= size and shard.prices.prices[arm].max() > 0.0:
+            best = recruit(this_round, arm, able, recruits.teams[arm, :size], team, rng)
         recruits.merits[arm] = best
         if best > 0.0:
             recruits.teams[arm] = -1
@@ -254,7 +241,7 @@ def _recruit_thin_arms(
 
 @kernel()
 def _cut_crowd(
-    market: Market,
+    this_round: ShardRound,
     arm: int,
     crowd: LongArray,
     size: int,
@@ -263,7 +250,7 @@ def _cut_crowd(
     number: int,
 ) -> int:
     """Cut a crowd into random groups that are worth their cost; return the next group number."""
-    prices = market.prices
+    prices = this_round.prices
     stake = 0.0
     for user in crowd:
         stake += prices.prices[arm, user] + prices.losses[arm, user]
@@ -275,7 +262,7 @@ def _cut_crowd(
         cost = 0.0
         for user in members:
             cost += prices.losses[arm, user]
-        if cost == 0.0 or merit(market, arm, members, rng) > 0.0:
+        if cost == 0.0 or merit(this_round, arm, members, rng) > 0.0:
             for user in members:
                 plan.groups[user] = number
             number += 1

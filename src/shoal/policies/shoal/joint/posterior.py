@@ -42,11 +42,7 @@ class JointPosterior(Stateful):
     """The joint posterior of every shard's users on every arm."""
 
     changing = ("belief", "user_variances", "_rounds", "_next_refresh")
-    earlier_names: ClassVar = {
-        "belief": {name: name for name in Belief._fields},
-        "user_variances": "own",
-        "_next_refresh": "_due",
-    }
+    earlier_names: ClassVar = {"user_variances": "own", "_next_refresh": "_due"}
 
     def __init__(self, problem: Problem, *, drift: float = 0.0) -> None:
         self._problem = problem

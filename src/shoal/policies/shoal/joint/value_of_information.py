@@ -4,8 +4,8 @@ The knowledge gradient of docs/theory.md, "The price of information": ``gap`` is
 ``rival_variance`` are v and v', ``rounds_left`` is L and ``halving`` is rho. The best number n of
 observations has a closed form after Frazier and Powell (2010), within 15 % of the best.
 
-Where fewer users want an arm than a group needs, nothing would ever be learnt about it. A group is
-then recruited from all who may play it: the candidate of the highest merit, if there is one whose
+Where fewer users want an arm than a group needs, nothing would ever be learnt about it. So a group
+is recruited from all who may play it: the candidate of the highest merit, if there is one whose
 total is worth what its members lose.
 """
 
@@ -40,8 +40,8 @@ class Prices(NamedTuple):
     regrets: FloatArray  # (n_users,) expected regret of playing the favourite
 
 
-class Market(NamedTuple):
-    """All that the merit of a group depends on, in one shard and round."""
+class ShardRound(NamedTuple):
+    """One shard in one round: all that the merit of a group depends on."""
 
     belief: Belief
     prices: Prices
@@ -49,6 +49,14 @@ class Market(NamedTuple):
     rounds_left: float
     regret: float  # what all users lose per round as long as nothing is learnt
     row: FloatArray  # (n_users,) workspace
+
+
+class Recruits(NamedTuple):
+    """The recruited groups of one shard's thin arms."""
+
+    teams: LongArray  # (n_arms, n_users) the last team, -1 beyond its end
+    merits: FloatArray  # (n_arms,) its merit
+    pauses: LongArray  # (n_arms,) rounds before the next attempt
 
 
 @kernel()
@@ -119,22 +127,15 @@ def update_prices(
 
 
 @kernel()
-def value_of_total(
-    belief: Belief,
-    prices: Prices,
-    arm: int,
-    members: LongArray,
-    noise: float,
-    rounds_left: float,
-    row: FloatArray,
-) -> float:
+def value_of_total(this_round: ShardRound, arm: int, members: LongArray, noise: float) -> float:
     """Return what all users together would pay for the total of ``members`` on ``arm``.
 
     A total tells about everyone whose mean is correlated with the members' sum: it removes the
     share row_i² / (variance of the total · variance_i) of a user's variance. What counts is that
-    share, not how many users are on the arm. ``row`` is workspace, (n_users,).
+    share, not how many users are on the arm.
     """
-    covariance = belief.covariances[arm]
+    prices, rounds_left, row = this_round.prices, this_round.rounds_left, this_round.row
+    covariance = this_round.belief.covariances[arm]
     total_variance = sum_variance(covariance, members, row) + noise
     value = 0.0
     for user in range(len(row)):
@@ -149,21 +150,21 @@ def value_of_total(
 
 
 @kernel()
-def merit(market: Market, arm: int, members: LongArray, rng: np.random.Generator) -> float:
+def merit(this_round: ShardRound, arm: int, members: LongArray, rng: np.random.Generator) -> float:
     """Return value / (cost + regret) of a group's total; 0 if it is not worth its cost.
 
     Where not everyone reports, a random set of reporters stands for the group: who reports is
     random, and that separates members who are never left out on purpose. A group that is too small
     to be released alone counts for its part of a merged total.
     """
-    belief, prices = market.belief, market.prices
+    belief, prices = this_round.belief, this_round.prices
     rate = report_rate(belief)
     reporters = np.empty(len(members), np.int64)
     n, cost, noise = 0, 0.0, 0.0
     for index in range(len(members)):
         member = members[index]
         cost += prices.losses[arm, member]
-        needed = len(members) - index <= market.min_group_size - n
+        needed = len(members) - index <= this_round.min_group_size - n
         if rate >= 1.0 or needed or rng.random() < rate:
             noise += reward_noise(
                 belief.means[arm, member], belief.covariances[arm, member, member]
@@ -171,16 +172,14 @@ def merit(market: Market, arm: int, members: LongArray, rng: np.random.Generator
             reporters[n] = member
             n += 1
     noise *= overdispersion(belief)
-    value = value_of_total(
-        belief, prices, arm, reporters[:n], noise, market.rounds_left, market.row
-    )
+    value = value_of_total(this_round, arm, reporters[:n], noise)
     value *= min(1.0, rate * len(members) / n)
-    return value / (cost + market.regret) if value > cost else 0.0
+    return value / (cost + this_round.regret) if value > cost else 0.0
 
 
 @kernel()
 def recruit(
-    market: Market,
+    this_round: ShardRound,
     arm: int,
     free: BoolArray,
     last_team: LongArray,
@@ -204,9 +203,9 @@ def recruit(
                 continue
             candidate[:] = last_team
         elif attempt == 1:
-            candidate[:] = _highest_gains(market.prices, arm, users, size, rng)
+            candidate[:] = _highest_gains(this_round.prices, arm, users, size, rng)
         elif attempt == 2:
-            candidate[:] = _one_and_cheapest(market.prices, arm, users, size, rng)
+            candidate[:] = _one_and_cheapest(this_round.prices, arm, users, size, rng)
         elif best > 0.0 or again:
             candidate[:] = team if best > 0.0 else last_team
             new = users[rng.integers(0, len(users))]
@@ -215,7 +214,7 @@ def recruit(
             candidate[rng.integers(0, size)] = new
         else:
             break
-        candidate_merit = merit(market, arm, candidate, rng)
+        candidate_merit = merit(this_round, arm, candidate, rng)
         if candidate_merit > best:
             best = candidate_merit
             team[:] = candidate

@@ -1,19 +1,8 @@
 """What is known of a large population: evidence of each user, and a prior that all users share.
 
-The model and its symbols are those of docs/theory.md, "Large populations": b are the ``means``, F
-the ``factors``, L and h the ``evidence``, o the overdispersion. A released total y of arm j over
-the reporters G, with m_i and v_i the mean and variance predicted of member i, updates in two steps:
-
-1. The crowd. All groups of an arm share the mean error e = sum(y - sum m) / reporters. It moves
-   b_j, of variance V, by a Kalman step of gain k = V / (V + (o b(1 - b) + sum v) / reporters).
-   (The mean of v is not divided once more: members chose the arm, and the error of one may be the
-   error of all. Only an arm's first crowd is a fair sample.) Then shift = max(k, 1 - 1 / groups) e
-   is added to every prediction: what is left of the errors is only how groups differ.
-2. The user. Member i observes x = y - sum over the others of (m + shift), with noise of variance
-   q = o |G| r(1 - r), less its v_i: L_ij += w and h_ij += w x for w = 1 / (q - v_i). Here r, the
-   mean of m + k e over the crowd, is the same for all: with the noise of each one's m, rewards
-   would weigh less than the lack of them, as they raise m. And v_i counts no more than means like
-   Beta(1, .) around r can vary, nor than q / 2.
+The model, and the two steps by which a total updates it, are those of docs/theory.md, "Large
+populations": b are the ``means`` and V their ``mean_variances``, F the ``factors``, L and h the
+``evidence``, o the ``overdispersion``, m and v what a ``Decision`` predicts.
 """
 
 from typing import ClassVar, NamedTuple
@@ -46,11 +35,7 @@ class PopulationBelief(Stateful):
     """
 
     changing = ("evidence", "means", "mean_variances", "factors", "hidden", "squares")
-    earlier_names: ClassVar = {
-        "evidence": {name: name for name in Evidence._fields},
-        "mean_variances": "doubts",
-        "squares": "surprises",
-    }
+    earlier_names: ClassVar = {"mean_variances": "doubts", "squares": "surprises"}
 
     def __init__(self, n_users: int, n_arms: int, min_group_size: int) -> None:
         self.evidence = Evidence(*np.zeros((2, n_users, n_arms), np.float32))

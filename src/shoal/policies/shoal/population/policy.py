@@ -2,10 +2,9 @@
 
 Each user's posterior combines its evidence with a prior learnt from all evidence (``belief``,
 ``prior``). Users play the arm of the best block lookahead (``lookahead``), a panel explores for all
-as long as that pays (``panel``), and each arm's crowd is cut into random groups. Nobody explores
-unseen. The lookahead has nothing to go by on an arm without any evidence: users drawn at random try
-it, at least as many as make a group, in the first round or whenever the arm is new. A round costs
-O(n_users), whatever happened before; a user takes about a hundred bytes at ten arms.
+as long as that pays (``panel``), users drawn at random try each new arm, and each arm's crowd is
+cut into random groups. Nobody explores unseen. A round costs O(n_users), whatever happened before;
+a user takes about a hundred bytes at ten arms.
 """
 
 from typing import ClassVar
@@ -91,9 +90,8 @@ class PopulationPolicy(Policy):
 
     def _rounds_left(self, rounds: int) -> float:
         return rounds_left(
-            self.problem, rounds, drift=self._drift, at_first=POPULATION.unknown_rounds,
-            growth=POPULATION.unknown_growth,
-        )  # fmt: skip
+            self.problem, rounds, self._drift, POPULATION.unknown_rounds, POPULATION.unknown_growth
+        )
 
 
 class PopulationShard(Stateful):
@@ -109,7 +107,6 @@ class PopulationShard(Stateful):
         "attempts_left", "next_refresh",
     )  # fmt: skip
     earlier_names: ClassVar = {
-        "decision": {name: name for name in Decision._fields},
         "panel_ranks": "turns",
         "panel_share": "panel",
         "report_rate": "share",
@@ -195,8 +192,7 @@ class PopulationShard(Stateful):
         learn_prior(self.belief, users)
         rest = self.decision.predicted[present & (self.panel_ranks >= self.panel_share)]
         others = float(rest.mean()) if len(rest) else 0.0
-        self.panel_share = (
-            best_panel_share(self.belief, self.min_group_size, left, others, rng=rng)
-            if early
-            else 0.0
-        )
+        self.panel_share = 0.0
+        if early:
+            least = self.min_group_size
+            self.panel_share = best_panel_share(self.belief, least, left, others, rng=rng)

@@ -1,9 +1,9 @@
-"""The learner's first schema."""
+"""The schema of version 0.1, the first that was released."""
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "l0001"
+revision = "l0002"
 down_revision = None
 
 
@@ -16,6 +16,7 @@ def upgrade() -> None:
         sa.Column("planned", sa.Integer, nullable=False),
         sa.Column("learnt", sa.Integer, nullable=False),
         sa.Column("feedback", sa.LargeBinary, nullable=False),
+        sa.Column("reading", sa.Integer, nullable=False, server_default="0"),
     )
     op.create_table(
         "policies",
