@@ -18,6 +18,7 @@ ALL = (
     "decompositions",
     "engines",
     "price",
+    "placebo",
     "shards",
     "service",
     "dashboard",

@@ -28,7 +28,8 @@ NOT_NOUNS = {"found", "given", "told", "said", "seen", "own", "wanted", "meant",
 # Module-level names that are the same on purpose: the idiom of a framework or of the language.
 IDIOMS = {"T", "Task", "Result"}  # type variables
 SAME = {"Noise"}  # a message, and the strict model that reads it in a campaign's definition
-WIDE = {"price", "__init__"}  # the front door of `shoal price`; Algorithm 1 with all its options
+# The front doors of `shoal price` and of logs; Algorithm 1 with all its options.
+WIDE = {"price", "from_log", "__init__"}
 
 
 def name_of(path: Path) -> str:

@@ -123,7 +123,7 @@ def test_price_shows_a_table_with_a_recommendation_and_writes_json_and_a_figure(
     assert done.exit_code == 0, done.output
     for words in (
         "shoal: 60 users, 3 arms, 40 rounds",
-        "against C=2",
+        "All alike: totals that reveal",
         "Best single arm for everyone: 0.",
         "Populations of 60 users were drawn: six tastes each",
         "Recommendation: ",
@@ -147,11 +147,32 @@ def test_price_takes_ones_own_means_or_a_log(tmp_path: Path) -> None:
     assert "30 users, 2 arms" in done.output
     assert "Every run played 30 of the 30 users given" in done.output
     done = run(*PRICE, "--log", str(log), "--columns", "who,what,clicked")
-    assert "30 users, 3 arms" in done.stdout
-    assert "90 of 91 rows used" in " ".join(done.stderr.split())
+    assert done.exit_code == 0, done.output
+    assert "30 users, 3 arms, 90 rows (3 a user, 1 a pair of user and arm" in done.stderr
+    assert "90 of 91 rows used; dropped: 1 not numbers" in " ".join(done.stderr.split())
+    assert "Every run played 30 users of a population that the log allows" in done.stdout
+    assert "3 rows a user on 3 arms can't distinguish" in done.stdout
     assert "columns must name user, arm and reward" in run(
         *PRICE, "--log", str(log), "--columns", "who,what"
     ).stderr  # fmt: skip
+
+
+def test_price_refuses_a_dirty_log_with_one_message_and_writes_nothing(tmp_path: Path) -> None:
+    log, out = tmp_path / "log.csv", tmp_path / "out"
+    rows = [f"u{i % 9},a{i % 3},{i}" for i in range(60)]
+    log.write_text("\n".join(["user,arm,minutes", *rows]) + "\n")
+    arguments = [*PRICE, "--log", str(log), "--columns", "user,arm,minutes", "--out", str(out)]
+    done = run(*arguments)
+    assert done.exit_code == 2
+    message = " ".join(done.stderr.split())
+    assert "column 'minutes' must lie in [0, 1]; 58 of 60 do not, such as 2.0, 3.0" in message
+    assert not out.exists()
+    assert run(*arguments, "--drop-duplicates").exit_code == 2
+    done = run(*arguments, "--scale", "range", "--min-user-rows", "2")
+    assert done.exit_code == 0, done.output
+    assert out.exists()
+    drawn = [*PRICE, "--rate", "0.2", "--users", "60", "--arms", "3"]
+    assert "--scale needs --log beside it" in run(*drawn, "--scale", "range").stderr
 
 
 def test_policies_shows_all_of_them() -> None:

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import datetime
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from shoal.errors import InvalidInputError
+from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.instances import from_log
+from shoal.instances.profile import similar_names
 
 LOG = pl.DataFrame(
     {
@@ -18,59 +22,126 @@ LOG = pl.DataFrame(
 )
 
 
-def test_a_pair_is_drawn_towards_its_arm_by_the_smoothing() -> None:
-    logged = from_log(LOG, smoothing=2.0)
-    x, y = 3 / 4, 0.5  # the arms' averages
-    np.testing.assert_allclose(
-        logged.means, [[(2 + 2 * x) / (3 + 2), y], [(1 + 2 * x) / (1 + 2), (0.5 + 2 * y) / 3]]
+def log_with(bad: Sequence[object], *, n_good: int = 100, column: str = "reward") -> pl.DataFrame:
+    """Return a log of text with many good rows and some bad rewards."""
+    rewards = [str(i % 2) for i in range(n_good)] + [None if b is None else str(b) for b in bad]
+    users = [f"u{i % 10}" for i in range(len(rewards))]
+    return pl.DataFrame({"user": users, "arm": ["x", "y"] * (len(rewards) // 2), column: rewards})
+
+
+def test_rows_are_added_up_by_pair() -> None:
+    log = from_log(LOG)
+    assert (log.users, log.arms) == (["a", "b"], ["x", "y"])
+    np.testing.assert_array_equal(log.pairs.counts, [[3, 0], [1, 1]])
+    np.testing.assert_array_equal(log.pairs.sums, [[2, 0], [1, 0.5]])
+    np.testing.assert_array_equal(log.pairs.squares, [[2, 0], [1, 0.25]])
+    np.testing.assert_array_equal(log.halves[0].counts + log.halves[1].counts, log.pairs.counts)
+    assert (log.report.pairs_seen, log.report.pairs_filled) == (3, 1)
+
+
+def test_the_report_counts_every_dropped_row_once() -> None:
+    bad = [None, "lots", "nan", "inf", 1.5, -0.1]
+    log = from_log(log_with(bad))
+    report = log.report
+    assert (report.rows_read, report.rows_used) == (106, 100)
+    assert (report.missing, report.not_numbers) == (1, 1)
+    assert (report.not_finite, report.out_of_range) == (2, 2)
+    assert str(report).startswith(
+        "100 of 106 rows used; dropped: 1 with missing values, 1 not numbers, 2 not finite, "
+        "2 outside [0, 1]; "
     )
-    assert logged.users == ["a", "b"]
-    assert logged.arms == ["x", "y"]
 
 
-def test_without_smoothing_seen_pairs_keep_their_average_and_unseen_ones_get_the_arms() -> None:
-    logged = from_log(LOG, smoothing=0.0)
-    np.testing.assert_allclose(logged.means, [[2 / 3, 0.5], [1.0, 0.5]])
-    assert (logged.report.pairs_seen, logged.report.pairs_filled) == (3, 1)
+def test_another_scale_is_refused_with_an_offer() -> None:
+    frame = log_with([12, 45, 3.5, 45, 7, 8], column="minutes")
+    with pytest.raises(InvalidInputError) as refused:
+        from_log(frame, reward="minutes")
+    message = str(refused.value)
+    assert "rewards in column 'minutes' must lie in [0, 1]; 6 of 106 do not" in message
+    assert "such as 12.0, 45.0, 3.5, 7.0. Choose a scale: percent (divide by 100)" in message
+    assert from_log(log_with([12, 45]), reward="reward").report.out_of_range == 2
 
 
-DIRTY = """who,what,paid
-1,x,1
-,x,1
-1,,0
-2,y,
-2,y,lots
-2,y,nan
-1,y,inf
-2,x,1.5
-2,x,-0.1
-2,y,0.25
-"""
+def test_text_instead_of_numbers_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"must be numbers; 6 of 106 do not, such as '1,5'"):
+        from_log(log_with(["1,5"] * 5 + ["yes"]))
 
 
-def test_the_report_counts_every_dropped_row_once(tmp_path: Path) -> None:
-    path = tmp_path / "log.csv"
-    path.write_text(DIRTY)
-    logged = from_log(path, user="who", arm="what", reward="paid")
-    report = logged.report
-    assert report.rows_read == 10
-    assert report.missing == 3
-    assert report.not_numbers == 1
-    assert report.not_finite == 2
-    assert report.out_of_range == 2
-    assert report.too_rare == 0
-    assert report.rows_used == 2
-    assert report.pairs_filled == 2
-    assert "2 of 10 rows used" in str(report)
-    np.testing.assert_allclose(logged.means, [[1.0, 0.25], [1.0, 0.25]])
-    assert logged.users == ["1", "2"]
+@pytest.mark.parametrize(
+    ("scale", "expected"),
+    [
+        ("percent", [0.0, 0.1, 0.5, 1.0]),
+        ("range", [0.0, 0.1, 0.5, 1.0]),
+        ("p99", [0.0, 0.1, 0.5, 1.0]),
+        ("positive", [0.0, 1.0, 1.0, 1.0]),
+    ],
+)
+def test_a_named_scale_brings_rewards_into_range(scale: str, expected: list[float]) -> None:
+    frame = pl.DataFrame({"user": [1, 2, 3, 4], "arm": [1] * 4, "reward": [0, 10, 50, 100]})
+    np.testing.assert_allclose(from_log(frame, scale=scale).pairs.sums[:, 0], expected)
+
+
+def test_an_unknown_scale_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'percent'"):
+        from_log(LOG, scale="percents")
 
 
 def test_names_in_a_file_are_text(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("user,arm,reward\n003,1,1\n3,1.0,0\n")
-    logged = from_log(path)
-    assert (logged.users, logged.arms) == (["003", "3"], ["1", "1.0"])
+    log = from_log(path)
+    assert (log.users, log.arms) == (["003", "3"], ["1", "1.0"])
+    assert log.profile.similar_arms == (("1", "1.0"),)
+
+
+def test_arms_that_differ_in_case_spaces_or_accents_are_flagged() -> None:
+    assert similar_names(["Été", "ete", " ETE", "winter"]) == (("Été", "ete", " ETE"),)
+    log = from_log(LOG.with_columns(arm=pl.Series(["x", "X ", "x", "y", "x"])))
+    assert log.profile.warnings[0] == (
+        "These arms differ only in case, spaces or accents and are taken as different: 'X ', 'x'."
+    )
+
+
+def test_exact_duplicates_are_reported_and_can_be_dropped() -> None:
+    timed = pl.concat([LOG.with_columns(when=pl.Series([1, 2, 3, 4, 5]))] * 2)
+    log = from_log(timed)
+    assert (log.report.rows_used, log.profile.duplicates) == (10, 5)
+    assert any("5 rows repeat another one in every column" in w for w in log.profile.warnings)
+    log = from_log(timed, drop_duplicates=True)
+    assert (log.report.rows_used, log.report.duplicates_dropped) == (5, 5)
+    assert not any("repeat" in warning for warning in log.profile.warnings)
+    assert from_log(LOG).profile.duplicates is None
+    with pytest.raises(InvalidInputError, match="duplicates must be told by a further column"):
+        from_log(LOG, drop_duplicates=True)
+
+
+def test_the_profile_says_what_a_log_looks_like() -> None:
+    times = ["2026-03-02", "2026-03-01", "2026-03-01", "2026-03-05", "2026-03-01"]
+    log = from_log(LOG.with_columns(day=pl.Series(times)), time="day")
+    profile = log.profile
+    assert (profile.users, profile.arms, profile.rows) == (2, 2, 5)
+    assert profile.rows_per_pair == pytest.approx(5 / 3)
+    assert profile.reward_range == (0.0, 1.0)
+    assert not profile.binary
+    assert profile.period is not None
+    assert profile.period[0].startswith("2026-03-01")
+    assert profile.period[1].startswith("2026-03-05")
+    assert profile.repeated_times == 2  # user a, three times on the first day
+    assert "2 users, 2 arms, 5 rows (2.5 a user, 1.67 a pair" in str(profile)
+    single = from_log(LOG.head(2)).profile
+    assert single.single_row_users == 2
+    assert any("2 of 2 users have one row" in warning for warning in single.warnings)
+
+
+def test_times_may_be_dates_or_numbers_and_nothing_else() -> None:
+    numbers = from_log(LOG.with_columns(t=pl.Series(["3", "1", "2", "5", "4"])), time="t")
+    assert numbers.profile.period == ("1.0", "5.0")
+    day = datetime.date(2026, 1, 1)
+    assert from_log(LOG.with_columns(t=pl.lit(day)), time="t").profile.period is not None
+    with pytest.raises(InvalidInputError, match="column 't' must be dates or numbers; 5 of 5"):
+        from_log(LOG.with_columns(t=pl.lit("soon")), time="t")
+    with pytest.raises(InvalidInputError, match="time column 't' must hold times or numbers"):
+        from_log(LOG.with_columns(t=pl.lit(value=True)), time="t")
 
 
 def test_a_row_with_too_many_cells_is_named(tmp_path: Path) -> None:
@@ -81,33 +152,51 @@ def test_a_row_with_too_many_cells_is_named(tmp_path: Path) -> None:
 
 
 def test_rare_users_and_arms_are_dropped_and_counted() -> None:
-    logged = from_log(LOG, min_user_rows=3)
-    assert logged.users == ["a"]
-    assert logged.report.too_rare == 2
-    logged = from_log(LOG, min_arm_rows=2)
-    assert logged.arms == ["x"]
-    assert logged.report.too_rare == 1
+    log = from_log(LOG, min_user_rows=3)
+    assert log.users == ["a"]
+    assert log.report.too_rare == 2
+    log = from_log(LOG, min_arm_rows=2)
+    assert log.arms == ["x"]
+    assert log.report.too_rare == 1
 
 
-def test_csv_parquet_and_frame_give_the_same_means(tmp_path: Path) -> None:
+def test_files_and_frames_give_the_same_totals(tmp_path: Path) -> None:
     LOG.write_csv(tmp_path / "log.csv")
     LOG.write_parquet(tmp_path / "log.parquet")
     expected = from_log(LOG)
-    for name in ("log.csv", "log.parquet"):
-        logged = from_log(tmp_path / name)
-        np.testing.assert_array_equal(logged.means, expected.means)
-        assert logged.report == expected.report
+    sources: list[Any] = [tmp_path / "log.csv", str(tmp_path / "log.parquet"), LOG.lazy()]
+    for source in sources:
+        log = from_log(source)
+        np.testing.assert_array_equal(log.pairs.sums, expected.pairs.sums)
+        assert log.report == expected.report
+    with pytest.raises(InvalidInputError, match=r"or a dataframe; got list\."):
+        from_log([1, 2])
 
 
-def test_the_means_of_a_long_log_are_near_the_truth() -> None:
+@pytest.mark.parametrize("library", ["pandas", "pyarrow", "duckdb"])
+def test_frames_of_other_libraries_give_the_same_totals(library: str) -> None:
+    module = pytest.importorskip(library)
+    columns = LOG.to_dict(as_series=False)
+    if library == "pandas":
+        frame = module.DataFrame(columns)
+    elif library == "pyarrow":
+        frame = module.table(columns)
+    else:
+        values = ", ".join(map(str, LOG.rows()))
+        frame = module.sql(f"SELECT * FROM (VALUES {values}) AS log (user, arm, reward)")
+    log = from_log(frame)
+    np.testing.assert_array_equal(log.pairs.sums, from_log(LOG).pairs.sums)
+
+
+def test_expected_means_of_a_long_log_are_near_the_truth() -> None:
     # 1,000 rows a pair: 6 deviations of at most 0.0158; false alarm below 1e-7.
     rng = np.random.default_rng(0)
     truth = rng.random((10, 4))
     users, arms = rng.integers(10, size=40_000), rng.integers(4, size=40_000)
     rewards = rng.random(40_000) < truth[users, arms]
-    logged = from_log(pl.DataFrame({"user": users, "arm": arms, "reward": rewards}))
-    assert np.abs(logged.means - truth).max() < 6 * 0.0158
-    assert logged.users == list(range(10))
+    log = from_log(pl.DataFrame({"user": users, "arm": arms, "reward": rewards}))
+    assert np.abs(log.means - truth).max() < 6 * 0.0158
+    assert log.users == list(range(10))
 
 
 def test_bad_logs_are_refused_in_one_line(tmp_path: Path) -> None:
@@ -129,5 +218,3 @@ def test_bad_logs_are_refused_in_one_line(tmp_path: Path) -> None:
         from_log(tmp_path / "torn.parquet")
     with pytest.raises(InvalidInputError, match="at least one row; got 5 rows, 5 of them usable"):
         from_log(LOG, min_user_rows=4)
-    with pytest.raises(InvalidInputError, match=r"smoothing must be finite.*; got -1\.0\."):
-        from_log(LOG, smoothing=-1.0)

@@ -13,7 +13,6 @@ from shoal.cli import console, options
 from shoal.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from shoal.arrays import FloatArray
     from shoal.experiments import Cost, Price
 
 
@@ -26,12 +25,18 @@ if TYPE_CHECKING:
     "--log",
     "log_file",
     type=click.Path(dir_okay=False),
-    help="A log of past rounds to take the means from: CSV or Parquet.",
+    help="A log of past rounds to estimate the population from: CSV or Parquet.",
 )
 @click.option(
     "--columns",
-    help="The log's columns for user, arm and reward.  [default: user,arm,reward]",
+    help="The log's columns for user, arm, reward and, if it has one, time.  "
+    "[default: user,arm,reward]",
 )
+@click.option(
+    "--scale", help="How the log's rewards get into [0, 1]: percent, range, p99, positive."
+)
+@click.option("--min-user-rows", type=int, help="Leave out users with fewer rows in the log.")
+@click.option("--drop-duplicates", is_flag=True, help="Leave out rows that repeat another whole.")
 @click.option("--rounds", "horizon", type=int, required=True, help="Rounds T to play.")
 @click.option(
     "--min-group-size",
@@ -43,7 +48,14 @@ if TYPE_CHECKING:
 @click.option("--policy", default="shoal", help="The learner.")
 @options.of_policy
 @options.rewards
-@options.runs(7, "Populations to play.")
+@click.option(
+    "--runs",
+    "n_runs",
+    type=int,
+    help="Populations to play.  [default: 5, and more until the answer is stable]",
+)
+@click.option("--at-least", default=5, help="The smallest groups that may be recommended.")
+@click.option("--time-limit", type=float, help="Seconds after which no more runs are added.")
 @click.option(
     "--sample", type=int, help="Users to play of a larger population; by default 10,000 or more."
 )
@@ -55,7 +67,6 @@ def command(
     rate: float | None,
     means_file: str | None,
     log_file: str | None,
-    columns: str | None,
     policy: str,
     out: Path | None,
     as_json: bool,
@@ -75,11 +86,10 @@ def command(
         raise InvalidInputError(f"give one of --rate, --means and --log; got {got}.")
     if rate is not None and None in (experiment["n_users"], experiment["n_arms"]):
         raise InvalidInputError("--rate needs --users and --arms beside it; got only some.")
-    if columns and not log_file:
-        raise InvalidInputError(f"--columns needs --log beside it; got {columns!r} alone.")
-    means = _means(means_file, log_file, columns or "user,arm,reward")
+    columns = experiment["columns"]
+    source = _source(means_file, log_file, experiment)
     with console.progress(f"pricing with {policy}") as progress:
-        answer = price(rate=rate, means=means, policy=policy, progress=progress, **experiment)
+        answer = price(rate=rate, policy=policy, progress=progress, **source, **experiment)
     files = {"means_file": means_file, "log_file": log_file, "columns": columns}
     answer = replace(answer, config={**answer.config, **files})
     text = json.dumps(answer.to_dict())
@@ -97,20 +107,31 @@ def command(
             click.echo(f"Answer and figure: {out}")
 
 
-def _means(means_file: str | None, log_file: str | None, columns: str) -> FloatArray | None:
+def _source(
+    means_file: str | None, log_file: str | None, experiment: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the caller's means or population; take the options of a log out of the others."""
     from shoal.instances import from_log, load_means
 
-    if means_file:
-        return load_means(means_file)
+    names = ("columns", "scale", "min_user_rows", "drop_duplicates")
+    chosen = {name: value for name in names if (value := experiment.pop(name))}
     if not log_file:
-        return None
-    names = options.split_names(columns)
-    if len(names) != 3:
-        raise InvalidInputError(f"columns must name user, arm and reward; got {columns!r}.")
-    user, arm, reward = names
-    logged = from_log(log_file, user=user, arm=arm, reward=reward)
-    click.echo(f"{log_file}: {logged.report}", err=True)
-    return logged.means
+        for name, value in chosen.items():
+            option = f"--{name.replace('_', '-')}"
+            raise InvalidInputError(f"{option} needs --log beside it; got {value!r} alone.")
+        return {"means": load_means(means_file)} if means_file else {}
+    columns = options.split_names(chosen.pop("columns", "user,arm,reward"))
+    if len(columns) not in (3, 4):
+        raise InvalidInputError(
+            f"columns must name user, arm and reward, and may name time; got {','.join(columns)!r}."
+        )
+    chosen |= dict(zip(("user", "arm", "reward", "time"), columns, strict=False))
+    with console.waiting("reading the log"):
+        log = from_log(log_file, **chosen, seed=experiment["seed"])
+    for line in (f"{log_file}: {log.profile}", str(log.report), *log.profile.warnings):
+        click.echo(line, err=True)
+    with console.waiting("estimating how users differ"):
+        return {"population": log.population}
 
 
 def _integer(text: str) -> int:
@@ -136,30 +157,43 @@ def _show(answer: Price) -> None:
     console.table(
         f"{config['policy']}: {config['n_users']:,} users, {config['n_arms']} arms, "
         f"{config['horizon']:,} rounds",
-        ["C", "reward", "one population", "share of gap", f"against C={first}", "passes at"],
+        ["C", "reward", "gain on best arm", "in percent", "share of gap", f"against C={first}",
+         "passes at", "all alike"],
         [
             (
                 cost.min_group_size,
-                f"{cost.reward.mean:.{digits}f} ± {cost.reward.half:.{digits}f}",
-                f"{cost.one_population.low:.{digits}f}–{cost.one_population.high:.{digits}f}",
-                f"{cost.share.mean:.0%} ± {cost.share.half:.0%}",
+                f"{cost.reward.mean:.{digits}f}",
+                f"{cost.gain.low:+.{digits}f} to {cost.gain.high:+.{digits}f}",
+                answer.gain_in_words(cost),
+                f"{cost.share.mean:.0%}",
                 against(cost),
                 f"not in {config['horizon']:,}" if cost.passes_at is None
                 else f"round {cost.passes_at:,}",
+                "" if cost.homogeneous is None else f"{cost.homogeneous:.1%}",
             )
             for cost in answer.costs
         ],
     )  # fmt: skip
-    drawn = (
-        f"Populations of {config['sample']:,} users were drawn: six tastes each, users around them."
-        if config["rate"] is not None
-        else f"Every run played {config['sample']:,} of the {config['n_users']:,} users given."
-    )
+    if answer.population is not None:
+        drawn = f"Every run played {config['sample']:,} users of a population that the log allows."
+    elif config["rate"] is not None:
+        drawn = (
+            f"Populations of {config['sample']:,} users were drawn: six tastes each, users around "
+            "them."
+        )
+    else:
+        drawn = f"Every run played {config['sample']:,} of the {config['n_users']:,} users given."
     for line in (
-        f"Reward per user and round, ± 95 %. Best single arm for everyone: {answer.best_arm:.4f}; "
-        f"full knowledge: {answer.full_knowledge:.4f}; a random arm: {answer.mean_rate:.4f}.",
+        f"Reward per user and round; intervals are 95 %. Best single arm for everyone: "
+        f"{_band(answer, 'best_arm')}; full knowledge: {_band(answer, 'full_knowledge')}; a random "
+        f"arm: {answer.mean_rate:.4f}. All alike: totals that reveal everyone's reward.",
         f"{drawn} {config['n_runs']} runs, the same for every C.",
         *answer.notes,
         f"Recommendation: {answer.recommendation}",
     ):
         click.echo(line)
+
+
+def _band(answer: Price, name: str) -> str:
+    band = answer.bands[name]
+    return f"{band.mean:.4f} ({band.low:.4f} to {band.high:.4f})"

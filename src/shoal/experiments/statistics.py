@@ -1,5 +1,7 @@
 """Student's 95 % intervals, the only place that computes them."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +22,11 @@ class Interval:
     def half(self) -> float:
         """Half the interval's width."""
         return (self.high - self.low) / 2
+
+    def within(self, least: float, most: float) -> Interval:
+        """Return the part of it between two bounds that no value can pass."""
+        low, mean, high = (min(max(x, least), most) for x in (self.low, self.mean, self.high))
+        return Interval(mean, low, high)
 
 
 def mean_interval(values: FloatArray) -> Interval:
@@ -76,6 +83,11 @@ def _around(mean: float, error: float, n: int) -> Interval:
 
 def _quantile(n: int) -> float:
     """Return the 97.5 % point of Student's distribution for the mean of n values."""
+    return students_quantile(n - 1)
+
+
+def students_quantile(n_free: int) -> float:
+    """Return the 97.5 % point of Student's distribution with so many degrees of freedom."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(n - 1, 0.975))
+    return float(stdtrit(n_free, 0.975))

@@ -17,7 +17,7 @@ def price_figure(answer: Mapping[str, Any]) -> alt.HConcatChart:
     """Draw what ``Price.to_dict`` returns: earnings by group size, and over the rounds.
 
     The left panel has the 95 % interval of the mean as a bar, and that of one population as a thin
-    line. Grey rules are the best single arm and full knowledge.
+    line. Grey rules and bands are the best single arm and full knowledge with their intervals.
     """
     return alt.hconcat(_by_size(answer), _over_rounds(answer), spacing=40, config=STYLE)
 
@@ -71,15 +71,21 @@ def _over_rounds(answer: Mapping[str, Any]) -> alt.LayerChart:
 
 def _panel(answer: Mapping[str, Any], title: str, *layers: alt.Chart) -> alt.LayerChart:
     """Draw the layers on the two levels that any reward is measured against."""
+    names = {"best_arm": "best single arm", "full_knowledge": "full knowledge"}
     levels = pl.DataFrame(
-        {
-            "name": ["best single arm", "full knowledge"],
-            "level": [answer["best_arm"], answer["full_knowledge"]],
-        }
+        [
+            {"name": label, "level": answer[name], **answer["bands"][name]}
+            for name, label in names.items()
+        ]
     )
     base = alt.Chart(levels).encode(y=alt.Y("level:Q", title=""))
+    bands = (
+        alt.Chart(levels)
+        .mark_rect(color=GREY, opacity=0.12)
+        .encode(y=alt.Y("low:Q", title=""), y2="high:Q", x=alt.value(0), x2=alt.value(WIDTH))
+    )
     rules = base.mark_rule(color=GREY, strokeDash=[4, 3])
     text = base.mark_text(align="right", baseline="top", dx=-4, dy=4, color=GREY)
     text = text.encode(x=alt.value(WIDTH), text="name:N")
-    all_layers = [alt.LayerChart(layer=[rules, text]), *layers]
+    all_layers = [alt.LayerChart(layer=[bands, rules, text]), *layers]
     return alt.LayerChart(layer=all_layers, width=WIDTH, height=HEIGHT, title=title)

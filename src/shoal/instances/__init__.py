@@ -1,6 +1,6 @@
 """Instances: sources of means, (n_users, n_arms); environments draw the rewards.
 
-``from_log`` and ``load_means`` are loaded on first use, because they read files with polars.
+Logs, populations and ``load_means`` are loaded on first use: they need polars and SciPy.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from shoal.instances.synthetic import INSTANCES, clustered, instance, linear, un
 
 if TYPE_CHECKING:
     from shoal.instances.files import load_means
-    from shoal.instances.logs import from_log
+    from shoal.instances.logs import Log, from_log
+    from shoal.instances.population import Population
 
 __all__ = [
     "FAMILIES",
     "INSTANCES",
+    "Log",
+    "Population",
     "clustered",
     "from_log",
     "instance",
@@ -27,7 +30,12 @@ __all__ = [
     "uniform",
 ]
 
-_HOMES = {"from_log": "shoal.instances.logs", "load_means": "shoal.instances.files"}
+_HOMES = {
+    "Log": "shoal.instances.logs",
+    "Population": "shoal.instances.population",
+    "from_log": "shoal.instances.logs",
+    "load_means": "shoal.instances.files",
+}
 
 
 def __getattr__(name: str) -> Any:

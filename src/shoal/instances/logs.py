@@ -1,21 +1,25 @@
-"""Means from a log of past rounds: rows of user, arm and reward, from a CSV or Parquet file.
+"""A log of past rounds, rows of user, arm and reward: how people differ, estimated from it.
 
-The mean of a user on an arm is the pair's average reward, shrunk towards the arm's average by
-``smoothing`` pseudo-counts: (sum + smoothing × arm's average) / (rows + smoothing). A pair without
-rows gets the arm's average.
+The raw average of a few rows is mostly luck, and the best of several such averages is luck that was
+selected. So no mean of a user is taken from its rows alone: the *population* is estimated first
+(``shoal.instances.population``), with what the log does not know about it, and users are drawn from
+it or understood by it.
 """
 
-import csv
-from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from shoal.arrays import FloatArray
 from shoal.errors import InvalidInputError
-from shoal.instances.files import unreadable
+from shoal.instances import rows as log_rows
+from shoal.instances.population import PairTotals, Population, estimate_population
+from shoal.instances.profile import LogProfile, profile_rows
 from shoal.model.numbers import whole_number
 
 
@@ -24,161 +28,154 @@ class LogReport:
     """How a log's rows and pairs were used; each dropped row is counted once, in this order."""
 
     rows_read: int
+    duplicates_dropped: int
     missing: int
     not_numbers: int
     not_finite: int
     out_of_range: int
+    without_time: int
     too_rare: int
     rows_used: int
-    pairs_seen: int
-    pairs_filled: int
+    pairs_seen: int = 0
+    pairs_filled: int = 0
 
     def __str__(self) -> str:
+        reasons = {
+            "duplicates": self.duplicates_dropped,
+            "with missing values": self.missing,
+            "not numbers": self.not_numbers,
+            "not finite": self.not_finite,
+            "outside [0, 1]": self.out_of_range,
+            "without a time": self.without_time,
+            "of rare users or arms": self.too_rare,
+        }
+        dropped = ", ".join(f"{n:,} {reason}" for reason, n in reasons.items() if n) or "none"
         return (
-            f"{self.rows_used} of {self.rows_read} rows used; dropped: {self.missing} with missing "
-            f"values, {self.not_numbers} not numbers, {self.not_finite} not finite, "
-            f"{self.out_of_range} outside [0, 1], {self.too_rare} of rare users or arms; "
-            f"{self.pairs_filled} of {self.pairs_seen + self.pairs_filled} pairs never seen."
+            f"{self.rows_used:,} of {self.rows_read:,} rows used; dropped: {dropped}; "
+            f"{self.pairs_filled:,} of {self.pairs_seen + self.pairs_filled:,} pairs never seen."
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LoggedMeans:
-    """Means from a log, with the labels of their rows and columns."""
+@dataclass(frozen=True, eq=False)
+class Log:
+    """What was read from a log, with the labels of users and arms.
 
-    means: FloatArray  # (n_users, n_arms)
+    Attributes
+    ----------
+    pairs
+        Totals of the rewards of every pair of user and arm.
+    halves
+        The same for two random halves of the rows, for a check on rows held out.
+    """
+
+    pairs: PairTotals
+    halves: tuple[PairTotals, PairTotals]
     users: list[object]
     arms: list[object]
     report: LogReport
+    profile: LogProfile
+    seed: int = 0
+
+    @cached_property
+    def population(self) -> Population:
+        """The posterior over populations; estimated when it is first asked for."""
+        rng = np.random.default_rng([self.seed, 1])
+        return estimate_population(self.pairs, rng, halves=self.halves)
+
+    @property
+    def means(self) -> FloatArray:
+        """Expected means of the log's own users, (n_users, n_arms).
+
+        Each is the user's average, drawn to the arm's as far as the population says. They differ
+        less than people do: for a simulation, draw users with ``population.draw``.
+        """
+        return self.population.expected_means(self.pairs)
 
 
 def from_log(
-    log: str | Path | pl.DataFrame,
+    log: Any,
     *,
     user: str = "user",
     arm: str = "arm",
     reward: str = "reward",
-    smoothing: float = 1.0,
+    time: str | None = None,
+    scale: str | None = None,
     min_user_rows: int = 1,
     min_arm_rows: int = 1,
-) -> LoggedMeans:
-    """Turn a log into means.
+    drop_duplicates: bool = False,
+    seed: int = 0,
+) -> Log:
+    """Read a log.
 
     Parameters
     ----------
     log
-        A .csv file with a header, a .parquet file, or a polars frame.
-    user, arm, reward
-        Names of the columns. Rewards are numbers in [0, 1]; other rows are dropped and counted.
-    smoothing
-        Pseudo-counts of the arm's average in every pair; 0 for none.
+        A .csv file with a header, a .parquet file, or a dataframe: pandas, polars, pyarrow, DuckDB
+        and others that narwhals knows.
+    user, arm, reward, time
+        Names of the columns; time is optional.
+    scale
+        How rewards are brought into [0, 1]: percent, range, p99 or positive. Without it, rewards
+        outside are dropped and counted, and refused where they are more than 5 %.
     min_user_rows, min_arm_rows
         Users and arms with fewer usable rows are dropped, both counted before either is dropped.
+    drop_duplicates
+        Leave out rows that repeat another in every column.
+    seed
+        Of the population's draws.
 
     Examples
     --------
-    >>> rows = {"user": ["a", "a", "b", "b"], "arm": [1, 2, 1, 1], "reward": [1.0, 0.5, 0.0, 7.0]}
-    >>> logged = from_log(pl.DataFrame(rows))
-    >>> logged.means
-    array([[0.75, 0.5 ],
-           [0.25, 0.5 ]])
-    >>> print(logged.report)
-    3 of 4 rows used; dropped: 0 with missing values, 0 not numbers, 0 not finite, \
-1 outside [0, 1], 0 of rare users or arms; 1 of 4 pairs never seen.
+    >>> rows = {"user": ["a", "a", "b", "b"], "arm": [1, 2, 1, 1], "reward": [1.0, 0.5, 0.0, None]}
+    >>> print(from_log(pl.DataFrame(rows)).report)
+    3 of 4 rows used; dropped: 1 with missing values; 1 of 4 pairs never seen.
     """
-    if not 0.0 <= smoothing < np.inf:
-        raise InvalidInputError(f"smoothing must be finite and at least 0; got {smoothing}.")
     least = {
         "user": whole_number("min_user_rows", min_user_rows),
         "arm": whole_number("min_arm_rows", min_arm_rows),
     }
-    rows = _columns(_read(log), {"user": user, "arm": arm, "reward": reward})
-    usable, dropped = _drop_unusable(rows)
-    frequent = usable.filter(*(pl.len().over(name) >= n for name, n in least.items()))
+    columns = {"user": user, "arm": arm, "reward": reward} | ({"time": time} if time else {})
+    frame = log_rows.read_log(log)
+    rows = log_rows.select_columns(frame, columns)
+    duplicates = None if drop_duplicates else log_rows.count_duplicates(frame)
+    if drop_duplicates:
+        rows = log_rows.select_columns(log_rows.drop_duplicates(frame), columns)
+    counts = {"rows_read": frame.height, "duplicates_dropped": frame.height - rows.height}
+    rows, dropped = _keep_usable(rows, columns, scale, least)
+    log_read = _total(rows, LogReport(**counts, **dropped, rows_used=rows.height), seed)
+    return replace(log_read, profile=replace(log_read.profile, duplicates=duplicates))
+
+
+def _keep_usable(
+    rows: pl.DataFrame, columns: dict[str, str], scale: str | None, least: dict[str, int]
+) -> tuple[pl.DataFrame, dict[str, int]]:
+    """Return the rows to use, and the numbers of the others by reason."""
+    usable, dropped = log_rows.usable_rows(rows, columns["reward"], scale)
+    timed = log_rows.parse_times(usable, columns["time"]) if "time" in columns else usable
+    frequent = timed.filter(*(pl.len().over(name) >= n for name, n in least.items() if n > 1))
     if frequent.is_empty():
         raise InvalidInputError(
-            f"a log must leave at least one row; got {rows.height} rows, {usable.height} of them "
-            f"usable, with {min_user_rows=} and {min_arm_rows=}."
+            f"a log must leave at least one row; got {rows.height} rows, {timed.height} of them "
+            f"usable, with min_user_rows={least['user']} and min_arm_rows={least['arm']}."
         )
-    means, n_pairs, labels = _means(frequent, smoothing)
-    report = LogReport(
-        rows_read=rows.height,
-        **dropped,
-        too_rare=usable.height - frequent.height,
-        rows_used=frequent.height,
-        pairs_seen=n_pairs,
-        pairs_filled=means.size - n_pairs,
-    )
-    return LoggedMeans(means, labels["user"], labels["arm"], report)
+    dropped["without_time"] = usable.height - timed.height
+    dropped["too_rare"] = timed.height - frequent.height
+    return frequent, dropped
 
 
-def _read(log: str | Path | pl.DataFrame) -> pl.DataFrame:
-    if isinstance(log, pl.DataFrame):
-        return log
-    path = Path(log)
-    try:
-        if path.suffix.lower() == ".csv":
-            return pl.read_csv(path, infer_schema=False, glob=False)  # 003 is not 3
-        if path.suffix.lower() == ".parquet":
-            return pl.read_parquet(path, glob=False)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        if path.suffix.lower() == ".csv" and isinstance(error, pl.exceptions.ComputeError):
-            _check_width(path)
-        raise unreadable(path, error) from error
-    raise InvalidInputError(f"a log must end in .csv or .parquet; got {str(path)!r}.")
-
-
-def _check_width(path: Path) -> None:
-    """Name the first row that has more cells than the header; polars does not say which."""
-    with path.open(encoding="utf-8", errors="replace", newline="") as lines, suppress(csv.Error):
-        reader = csv.reader(lines)
-        width = len(next(reader, []))
-        for row in reader:
-            if len(row) > width:
-                raise InvalidInputError(
-                    f"line {reader.line_num} of {path} must have at most {width} cells, as the "
-                    f"header; got {len(row)}."
-                )
-
-
-def _columns(frame: pl.DataFrame, names: dict[str, str]) -> pl.DataFrame:
-    for role, name in names.items():
-        if name not in frame.columns:
-            raise InvalidInputError(
-                f"{role} must name one of the log's columns {frame.columns}; got {name!r}."
-            )
-    return frame.select(pl.col(name).alias(role) for role, name in names.items())
-
-
-def _drop_unusable(rows: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Return the rows with a user, an arm and a reward in [0, 1]; count the others by reason."""
-    number = pl.col("reward").cast(pl.Float64, strict=False)
-    reasons = {
-        "missing": pl.any_horizontal(pl.all().is_null()),
-        "not_numbers": number.is_null(),
-        "not_finite": ~number.is_finite(),
-        "out_of_range": ~number.is_between(0.0, 1.0),
-    }
-    dropped = {}
-    for reason, is_bad in reasons.items():
-        usable = rows.filter(~is_bad)
-        dropped[reason] = rows.height - usable.height
-        rows = usable
-    return rows.with_columns(number), dropped
-
-
-def _means(rows: pl.DataFrame, smoothing: float) -> tuple[FloatArray, int, dict[str, list[object]]]:
-    """Return the means, the number of pairs with rows, and the sorted labels of both."""
+def _total(rows: pl.DataFrame, report: LogReport, seed: int) -> Log:
+    """Add up the rows, in two random halves."""
     labels = {name: rows[name].unique().sort().to_list() for name in ("user", "arm")}
     shape = len(labels["user"]), len(labels["arm"])
-    places = tuple(rows[name].rank("dense").to_numpy().astype(np.int64) - 1 for name in labels)
-    pair = np.ravel_multi_index(places, shape)
-    # NumPy adds the rows in their order: the same bytes on any number of cores.
-    sums = np.bincount(pair, rows["reward"].to_numpy(), minlength=shape[0] * shape[1])
-    counts = np.bincount(pair, minlength=len(sums))
-    sums, counts = sums.reshape(shape), counts.reshape(shape)
-    averages = np.broadcast_to(sums.sum(axis=0) / counts.sum(axis=0), shape)  # (n_users, n_arms)
-    weights = counts + smoothing
-    means = averages.copy()
-    np.divide(sums + smoothing * averages, weights, out=means, where=weights > 0.0)
-    return np.clip(means, 0.0, 1.0), int(np.count_nonzero(counts)), labels
+    users, arms = (rows[name].rank("dense").to_numpy().astype(np.int64) - 1 for name in labels)
+    rewards = rows["reward"].to_numpy()
+    first = np.random.default_rng([seed, 0]).integers(2, size=len(rewards), dtype=np.int8) == 0
+    one, other = (
+        PairTotals.from_rows(users[half], arms[half], rewards[half], shape)
+        for half in (first, ~first)
+    )
+    pairs = one + other
+    n_pairs = int(np.count_nonzero(pairs.counts))
+    report = replace(report, pairs_seen=n_pairs, pairs_filled=pairs.counts.size - n_pairs)
+    profile = profile_rows(rows, pairs.counts, labels["arm"])
+    return Log(pairs, (one, other), labels["user"], labels["arm"], report, profile, seed)

@@ -3,17 +3,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
 from shoal.experiments import Price
 from shoal.experiments.price.costs import passing_round
 
 
-def priced(shares: dict[int, Sequence[float]]) -> Price:
+def priced(shares: dict[int, Sequence[float]], *, at_least: int = 2) -> Price:
     """Make a price where each run captured these shares of a gap of 0.1 over a best arm of 0.1."""
     sizes = sorted(shares)
     rewards = np.array([[[0.1 + 0.1 * share] for share in shares[size]] for size in sizes])
     references = np.tile([0.1, 0.2, 0.05], (rewards.shape[1], 1))
-    return Price.from_rewards(sizes, rewards, references, np.array([300]), {})
+    return Price.from_rewards(sizes, rewards, references, np.array([300]), {}, at_least=at_least)
 
 
 def test_passing_is_for_good() -> None:
@@ -28,29 +29,36 @@ def test_the_largest_size_that_keeps_nine_tenths_of_the_gain_is_recommended() ->
     found = priced({1: [0.50, 0.52], 5: [0.47, 0.49], 10: [0.45, 0.47], 20: [0.2, 0.22]})
     assert found.recommended is found.costs[2]
     assert found.recommendation == (
-        "Use groups of at least 10 users: over 300 rounds they earn 46% more than the best single "
-        "arm for everyone, 90% of the gain without anonymity; groups of 20 would keep 41%."
+        "Use groups of at least 10 users: over 300 rounds they earn 46% (33% to 59%) more than the "
+        "best single arm for everyone, 90% of the gain without anonymity; groups of 20 would keep "
+        "41%."
     )
     assert found.notes == []
 
 
 def test_the_best_size_may_be_the_largest_or_the_only_one() -> None:
     found = priced({2: [0.30, 0.32], 30: [0.40, 0.42]})
-    assert found.recommendation.endswith("41% more than the best single arm for everyone.")
+    assert found.recommendation.endswith(
+        "41% (28% to 54%) more than the best single arm for everyone."
+    )
     assert found.notes[0].startswith("Groups of 30 earn more than groups of 2")
     found = priced({2: [0.30, 0.32], 5: [-0.1, -0.12]})
     assert found.recommendation.startswith("Use groups of at least 2 users: ")
     assert found.recommendation.endswith("for everyone; groups of 5 would keep 0%.")
 
 
-def test_a_group_of_one_is_recommended_only_where_there_is_nothing_else() -> None:
-    found = priced({1: [0.50, 0.52], 5: [0.2, 0.22], 10: [0.1, 0.12]})
+def test_groups_below_the_floor_are_compared_but_not_recommended() -> None:
+    found = priced({1: [0.50, 0.52], 5: [0.2, 0.22], 10: [0.1, 0.12]}, at_least=5)
     assert found.recommended is found.costs[1]
     assert "41% of the gain without anonymity; groups of 10 would keep" in found.recommendation
     found = priced({1: [0.3, 0.32], 5: [-0.1, -0.12]})
     assert found.recommended is None
     assert "groups of at least 5 users is not shown" in found.recommendation
-    assert priced({1: [0.3, 0.32]}).recommendation.startswith("Use groups of at least 1 user: ")
+    below = priced({1: [0.3, 0.32], 4: [0.3, 0.32]}, at_least=5)
+    assert below.recommended is None
+    assert "none of the group sizes compared is at least 5" in below.recommendation
+    alone = priced({1: [0.3, 0.32]}, at_least=1)
+    assert alone.recommendation.startswith("Use groups of at least 1 user: ")
 
 
 def test_equal_arms_have_no_gap_whatever_the_rounding() -> None:
@@ -65,8 +73,9 @@ def test_equal_arms_have_no_gap_whatever_the_rounding() -> None:
 def test_a_gain_on_a_loss_is_told_as_a_difference() -> None:
     references = np.array([[-0.5, -0.1, -0.6]] * 2)
     rewards = np.array([[[-0.2] * 3, [-0.22] * 3]])
-    found = Price.from_rewards([2], rewards, references, np.array([10, 20, 30]), {})
-    assert "earn 0.29 a round more than the best single arm" in found.recommendation
+    rounds = np.array([10, 20, 30])
+    found = Price.from_rewards([2], rewards, references, rounds, {}, at_least=2)
+    assert "earn 0.29 a round (0.16 to 0.42) more than the best single arm" in found.recommendation
 
 
 def test_without_a_gain_that_is_shown_everyone_gets_the_best_arm() -> None:
@@ -74,6 +83,27 @@ def test_without_a_gain_that_is_shown_everyone_gets_the_best_arm() -> None:
     assert found.recommended is None
     assert found.recommendation == (
         "Show everyone the best single arm: within 300 rounds, learning from groups of at least "
-        "5, 20 users is not shown to earn more."
+        "5, 20 users is not shown to earn more (20% (-488% to 528%))."
     )
     assert found.to_dict()["recommended"] is None
+
+
+def test_intervals_of_rewards_stay_between_0_and_1() -> None:
+    rewards = np.array([[[0.02], [0.3]], [[0.7], [0.99]]])
+    references = np.tile([0.1, 0.9, 0.05], (2, 1))
+    config = {"rewards": "bernoulli"}
+    found = Price.from_rewards([5, 6], rewards, references, np.array([10]), config)
+    for cost in found.costs:
+        for interval in (cost.reward, cost.one_population):
+            assert 0.0 <= interval.low <= interval.mean <= interval.high <= 1.0
+    assert found.costs[0].reward.low == 0.0
+    assert found.costs[1].one_population.high == 1.0
+
+
+def test_homogeneous_totals_are_all_zeros_or_all_ones() -> None:
+    rewards = np.full((1, 2, 1), 0.2)
+    references = np.tile([0.1, 0.9, 0.05], (2, 1))
+    for rewards_of, expected in (("bernoulli", 0.2**5 + 0.8**5), ("bounded", None)):
+        config = {"rewards": rewards_of}
+        found = Price.from_rewards([5], rewards, references, np.array([10]), config)
+        assert found.costs[0].homogeneous == (expected and pytest.approx(expected))

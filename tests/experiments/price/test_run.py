@@ -91,7 +91,7 @@ def test_the_stretches_add_up_to_the_reward() -> None:
 @pytest.mark.parametrize("rate", [0.01, 0.05, 0.2])
 def test_populations_have_the_rate_that_was_asked_for(rate: float) -> None:
     fields: SettingOptions = {"n_users": 100, "n_arms": 10, "horizon": 1}
-    setting, _ = make_population(rate, None, fields, min_group_size=2)
+    setting, _ = make_population(rate, None, None, fields, min_group_size=2)
     rates = [setting.draw(run, purpose=PURPOSE).mean() for run in range(1_500)]
     # Deviation of the mean: about rate / sqrt(6 tastes x 10 arms x 1,500 draws) = 0.0033 rate;
     # the cap on means takes up to 1.5 % at a rate of 0.2.
@@ -122,12 +122,16 @@ def test_a_large_population_is_played_by_a_sample_with_room_for_groups() -> None
         ({"rate": 0.0}, "rate must be above 0 and at most 0.5; got 0.0"),
         ({"rate": float("nan")}, "rate must be above 0 and at most 0.5; got nan"),
         ({"rate": 0.7}, "rate must be above 0 and at most 0.5; got 0.7"),
-        ({"rate": None}, "either a rate or means must be given; got neither"),
-        ({"means": [[0.5, 0.5]]}, "either a rate or means must be given; got both"),
+        ({"rate": None}, "one of a rate, means and a population must be given; got none"),
+        (
+            {"means": [[0.5, 0.5]]},
+            "one of a rate, means and a population must be given; got a rate and",
+        ),
         ({"rate": None, "means": [[0.5]]}, "n_users must be left out beside means; got 300"),
         ({"n_users": None}, "n_users must be a whole number of at least 1; got None"),
         ({"horizon": 0}, "horizon must be a whole number of at least 1; got 0"),
         ({"n_runs": 1}, "n_runs must be a whole number of at least 2; got 1"),
+        ({"at_least": 0}, "at_least must be a whole number of at least 1; got 0"),
         ({"sample": 10}, "sample must be between the largest min_group_size=20 and n_users=300"),
         ({"rewards": "bernouli"}, "did you mean 'bernoulli'"),
         ({"participation": 2}, "participation must be a number between 0 and 1; got 2"),
@@ -162,3 +166,11 @@ def test_unknown_policies_and_options_are_refused_with_the_nearest() -> None:
         small(policy="shoall")
     with pytest.raises(UnknownNameError, match="did you mean 'drift'"):
         small(options={"drft": 1})
+
+
+def test_the_number_of_runs_grows_until_the_answer_is_stable() -> None:
+    clear = small(policy="random", n_runs=None)  # never better than the best arm
+    assert clear.config["n_runs"] == 9
+    hurried = small(policy="random", n_runs=None, time_limit=0.0)
+    assert hurried.config["n_runs"] == 5
+    assert hurried.to_dict() == small(policy="random", n_runs=5).to_dict()

@@ -2,24 +2,33 @@
 
 All of it compares three earnings per user and round: the learner's, those of the best single arm
 for everyone, and those of full knowledge, where every user plays its best arm. The share captured
-is (learner - best arm) / (full knowledge - best arm), as a ratio of means over the runs.
+is (learner - best arm) / (full knowledge - best arm), as a ratio of means over the runs. With a
+log, intervals are those of ``logged``: they hold what the log does not know.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from shoal.arrays import FloatArray, LongArray
+from shoal.environments import REWARDS
+from shoal.experiments.price.logged import outlook
 from shoal.experiments.statistics import (
     Interval,
     mean_interval,
     prediction_interval,
     ratio_interval,
 )
+
+if TYPE_CHECKING:
+    from shoal.instances.population import Population
+
+AT_LEAST = 5
+"""The smallest groups that are recommended, as the service's least group size."""
 
 KEEP = 0.9
 """The recommended group size keeps at least this part of the best one's gain."""
@@ -41,8 +50,15 @@ class Cost:
     share
         Of the gap between the best single arm and full knowledge, how much is captured; negative
         where the best single arm earns more.
+    gain
+        Reward above that of the best single arm; a recommendation needs an interval above 0.
+    luck
+        Half-width that the gain's interval would have if the log told everything; None without.
     loss
         Reward lost against the smallest group size, run by run on the same populations.
+    homogeneous
+        Expected share of totals in which all users have the same reward of 0 or 1, so that the
+        total reveals it: m^C + (1 - m)^C with m the mean reward. None for other rewards.
     passes_at
         The round from which on more is earned than by the best single arm, or None.
     runs
@@ -53,7 +69,10 @@ class Cost:
     reward: Interval
     one_population: Interval
     share: Interval
+    gain: Interval
+    luck: float | None
     loss: Interval
+    homogeneous: float | None
     passes_at: int | None
     runs: tuple[float, ...]
 
@@ -69,20 +88,29 @@ class Price:
     best_arm, full_knowledge, mean_rate
         Reward per user and round of the best single arm for everyone, of every user's own best
         arm, and of a random arm.
+    bands
+        The same three with their intervals, by name.
     rounds, curves
         Ends of the stretches into which the rounds are cut, and the reward per user and round in
         each of them, (n_costs, n_stretches).
     config
         Everything needed to run it again.
+    at_least
+        Smaller groups are compared, but not recommended.
+    population
+        The posterior behind the populations, where they come from a log.
     """
 
     costs: Sequence[Cost]
     best_arm: float
     full_knowledge: float
     mean_rate: float
+    bands: Mapping[str, Interval]
     rounds: LongArray
     curves: FloatArray
     config: Mapping[str, Any]
+    at_least: int = AT_LEAST
+    population: Population | None = None
 
     @classmethod
     def from_rewards(
@@ -92,6 +120,9 @@ class Price:
         references: FloatArray,  # (n_runs, 3): best arm, full knowledge, random arm
         rounds: LongArray,
         config: Mapping[str, Any],
+        *,
+        at_least: int = AT_LEAST,
+        population: Population | None = None,
     ) -> Price:
         """Compute the costs from the reward per user and round of every run."""
         lengths = np.diff(rounds, prepend=0)
@@ -100,78 +131,116 @@ class Price:
         full = np.where(full - best > ROUNDING * np.abs(full), full, best)
         bar = float(best.mean() + ROUNDING * abs(best.mean()))
         curves = rewards.mean(axis=1)
-        costs = [
-            Cost(
-                min_group_size=size,
-                reward=mean_interval(reward),
-                one_population=prediction_interval(reward),
-                share=ratio_interval(reward - best, full - best),
-                loss=mean_interval(earned[0] - reward),
-                passes_at=passing_round(curve, bar, rounds),
-                runs=tuple(reward.tolist()),
+        costs = []
+        for size, reward, curve in zip(sizes, earned, curves, strict=True):
+            intervals, luck = _intervals(reward, best, full, population)
+            if "rewards" in config and REWARDS[config["rewards"]].bounded:
+                for name in ("reward", "one_population"):
+                    intervals[name] = intervals[name].within(0.0, 1.0)
+            rate = intervals["reward"].mean
+            binary = config.get("rewards") == "bernoulli"
+            costs.append(
+                Cost(
+                    min_group_size=size,
+                    **intervals,
+                    luck=luck,
+                    loss=mean_interval(earned[0] - reward),
+                    homogeneous=rate**size + (1 - rate) ** size if binary else None,
+                    passes_at=passing_round(curve, bar, rounds),
+                    runs=tuple(reward.tolist()),
+                )
             )
-            for size, reward, curve in zip(sizes, earned, curves, strict=True)
-        ]
-        best_arm, full_knowledge, mean_rate = references.mean(axis=0).tolist()
-        return cls(costs, best_arm, full_knowledge, mean_rate, rounds, curves, config)
+        bands = _bands(references, population)
+        return cls(
+            costs, bands["best_arm"].mean, bands["full_knowledge"].mean, bands["mean_rate"].mean,
+            bands, rounds, curves, config, at_least, population,
+        )  # fmt: skip
 
     @property
     def recommended(self) -> Cost | None:
         """The largest groups that keep ``KEEP`` of the best gain; None if none is shown to gain.
 
-        A group of one hides nobody: it is there to compare with.
+        Groups below ``at_least`` hide too little: they are there to compare with.
         """
-        gainful = [cost for cost in self._groups if cost.share.low > 0]
+        gainful = [cost for cost in self._candidates if cost.gain.low > 0]
         if not gainful:
             return None
-        best = max(cost.share.mean for cost in gainful)
-        return [cost for cost in gainful if cost.share.mean >= KEEP * best][-1]
+        best = max(cost.gain.mean for cost in gainful)
+        return [cost for cost in gainful if cost.gain.mean >= KEEP * best][-1]
 
     @property
-    def _groups(self) -> Sequence[Cost]:
-        return [cost for cost in self.costs if cost.min_group_size > 1] or self.costs
+    def _candidates(self) -> Sequence[Cost]:
+        return [cost for cost in self.costs if cost.min_group_size >= self.at_least]
 
     @property
     def recommendation(self) -> str:
         """One sentence for a document."""
         horizon = int(self.rounds[-1])
         chosen = self.recommended
+        if not self._candidates:
+            return (
+                f"No recommendation: none of the group sizes compared is at least {self.at_least}, "
+                f"the least that is recommended."
+            )
         if chosen is None:
-            tried = ", ".join(str(cost.min_group_size) for cost in self._groups)
+            tried = ", ".join(str(cost.min_group_size) for cost in self._candidates)
+            likely = max(self._candidates, key=lambda cost: cost.gain.mean)
             return (
                 f"Show everyone the best single arm: within {horizon:,} rounds, learning from "
-                f"groups of at least {tried} users is not shown to earn more."
+                f"groups of at least {tried} users is not shown to earn more "
+                f"({self.gain_in_words(likely)})."
             )
-        best = max(self.costs, key=lambda cost: cost.share.mean)
-        gain = chosen.reward.mean - self.best_arm
-        more = f"{gain / self.best_arm:.0%}" if self.best_arm > 0 else f"{gain:.2g} a round"
         sentence = (
-            f"Use groups of at least {_users(chosen)}: over {horizon:,} rounds they "
-            f"earn {more} more than the best single arm for everyone"
+            f"Use groups of at least {_users(chosen)}: over {horizon:,} rounds they earn "
+            f"{self.gain_in_words(chosen)} more than the best single arm for everyone"
         )
+        best = max(self.costs, key=lambda cost: cost.gain.mean)
         if best is not chosen:
-            share_kept = chosen.share.mean / best.share.mean
+            part = chosen.gain.mean / best.gain.mean
             alone = best.min_group_size == 1
-            sentence += f", {share_kept:.0%} of the gain "
+            sentence += f", {part:.0%} of the gain "
             sentence += "without anonymity" if alone else f"with groups of {best.min_group_size}"
         larger = [cost for cost in self.costs if cost.min_group_size > chosen.min_group_size]
         if larger:
-            share_kept = max(0.0, larger[0].share.mean / best.share.mean)
-            sentence += f"; groups of {larger[0].min_group_size} would keep {share_kept:.0%}"
+            part = max(0.0, larger[0].gain.mean / best.gain.mean)
+            sentence += f"; groups of {larger[0].min_group_size} would keep {part:.0%}"
         return sentence + "."
+
+    def gain_in_words(self, cost: Cost) -> str:
+        """Say what a size gains over the best arm: in percent where that has a meaning."""
+        gain = cost.gain
+        if self.best_arm > 0:
+            low, mean, high = (x / self.best_arm for x in (gain.low, gain.mean, gain.high))
+            digits = 0 if max(abs(low), abs(high)) >= 0.1 else 1
+            return f"{mean:.{digits}%} ({low:.{digits}%} to {high:.{digits}%})"
+        return f"{gain.mean:.2g} a round ({gain.low:.2g} to {gain.high:.2g})"
 
     @property
     def notes(self) -> list[str]:
         """What a reader should know before trusting the numbers."""
+        notes = []
+        if self.population is not None:
+            notes += [self.population.tells, self.population.held_out_tells, self._hangs_on]
         better = [cost for cost in self.costs if cost.loss.high < 0]
-        if not better:
-            return []
-        best = max(better, key=lambda cost: cost.reward.mean)
-        return [
-            f"Groups of {best.min_group_size} earn more than groups of "
-            f"{self.costs[0].min_group_size}: this learner is not at its best with small groups, "
-            "and larger ones are always allowed."
-        ]
+        if better:
+            best = max(better, key=lambda cost: cost.reward.mean)
+            notes.append(
+                f"Groups of {best.min_group_size} earn more than groups of "
+                f"{self.costs[0].min_group_size}: this learner is not at its best with small "
+                "groups, and larger ones are always allowed."
+            )
+        return notes
+
+    @property
+    def _hangs_on(self) -> str:
+        """Say whether the interval is wide because of the log or because of luck."""
+        cost = self.recommended or max(self.costs, key=lambda cost: cost.gain.mean)
+        reason = (
+            "how much users differ, which only more rows can tell"
+            if cost.gain.half > 2**0.5 * (cost.luck or 0.0)
+            else "the luck of learner and users"
+        )
+        return f"The interval for C = {cost.min_group_size} hangs mostly on {reason}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
@@ -180,6 +249,8 @@ class Price:
             "best_arm": self.best_arm,
             "full_knowledge": self.full_knowledge,
             "mean_rate": self.mean_rate,
+            "bands": {name: asdict(band) for name, band in self.bands.items()},
+            "at_least": self.at_least,
             "costs": [asdict(cost) for cost in self.costs],
             "rounds": self.rounds.tolist(),
             "curves": {
@@ -190,6 +261,37 @@ class Price:
             "notes": self.notes,
             "recommendation": self.recommendation,
         }
+
+
+def _intervals(
+    reward: FloatArray, best: FloatArray, full: FloatArray, population: Population | None
+) -> tuple[dict[str, Interval], float | None]:
+    """Return the intervals of one size by the name of their field, and the part of luck in them."""
+    if population is None:
+        intervals = {
+            "reward": mean_interval(reward),
+            "one_population": prediction_interval(reward),
+            "share": ratio_interval(reward - best, full - best),
+            "gain": mean_interval(reward - best),
+        }
+        return intervals, None
+    view = outlook(population, full - best, reward - best)
+    names = ("reward", "share", "gain")
+    intervals = {name: getattr(view, name) for name in names} | {"one_population": view.reward}
+    return intervals, view.luck
+
+
+def _bands(references: FloatArray, population: Population | None) -> dict[str, Interval]:
+    """Return what the best arm, full knowledge and a random arm earn, with intervals."""
+    names = ("best_arm", "full_knowledge", "mean_rate")
+    bands = {name: mean_interval(values) for name, values in zip(names, references.T, strict=True)}
+    if population is not None:
+        best = np.array([world.best_arm for world in population.worlds])
+        gains = np.array([world.gain for world in population.worlds])
+        for name, values in (("best_arm", best), ("full_knowledge", best + gains)):
+            low, median, high = population.range_of(values)
+            bands[name] = Interval(median, low, high)
+    return bands
 
 
 def _users(cost: Cost) -> str:

@@ -6,10 +6,13 @@ sample of users is played. A learner that shares a prior among users learns it b
 them, which is why the sample is as large as it is (docs/benchmarks/price.md has the bias).
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,10 +21,12 @@ from shoal.arrays import FloatArray
 from shoal.engines import Engine
 from shoal.errors import InvalidInputError
 from shoal.experiments.cells import Cell, ProgressCallback, run_cells
-from shoal.experiments.price.costs import Price
+from shoal.experiments.price.costs import AT_LEAST, Price
+from shoal.experiments.price.logged import choose_worlds
 from shoal.experiments.run import Run
 from shoal.experiments.seeds import stream
 from shoal.experiments.setting import (
+    GIVEN,
     Setting,
     SettingOptions,
     make_setting,
@@ -32,9 +37,13 @@ from shoal.model.numbers import whole_number
 from shoal.policies import find_policy
 from shoal.policies.tuned import resolve_options
 
+if TYPE_CHECKING:
+    from shoal.instances.population import Population
+
 PURPOSE = "price"
 SAMPLE = 10_000  # users to play: more change little, except at the smallest C
 GROUPS_PER_ARM = 20  # that the sample must have room for, at the largest C
+LEAST_RUNS, MOST_RUNS = 5, 15  # populations, where the caller leaves their number open
 STRETCHES = 100  # into which the rounds are cut for the curves
 SPREAD = 0.3  # of users around their cluster, as in ``clustered``
 
@@ -44,11 +53,14 @@ def price(
     min_group_sizes: Sequence[int],
     rate: float | None = None,
     means: ArrayLike | None = None,
+    population: Population | None = None,
     policy: str = "shoal",
     options: Mapping[str, Any] | None = None,
     tuned: bool = True,
-    n_runs: int = 7,
+    n_runs: int | None = None,
+    at_least: int = AT_LEAST,
     sample: int | None = None,
+    time_limit: float | None = None,
     engine: Engine | None = None,
     progress: ProgressCallback | None = None,
     **setting: Unpack[SettingOptions],
@@ -60,22 +72,25 @@ def price(
     min_group_sizes
         The C to compare.
     rate
-        Mean reward over all users and arms; with ``n_users`` and ``n_arms``. Every run then draws
-        six tastes, equally common, whose rates on the arms have a Beta(1, .) distribution; users
-        differ from their taste by about 30 % on every arm.
+        Mean reward over all users and arms, with ``n_users`` and ``n_arms``: every run draws six
+        tastes, equally common, with Beta(1, .) rates; users differ from theirs by about 30 %.
     means
         Or the caller's own expected rewards, (n_users, n_arms), or a sample of their users.
+    population
+        Or what people are like, from a log: every run plays a population that the log allows.
     policy, options, tuned
         The learner, an anonymous one; options as in ``simulate``.
-    n_runs
-        Populations, at least 2: the intervals come from how they differ.
+    n_runs, time_limit
+        Populations, at least 2; by default 5, and more until three answers in a row agree, 15 runs
+        are played or these seconds have passed.
+    at_least
+        Smaller groups are compared, but not recommended.
     sample
         Users to play of a larger population; by default 10,000, and more where C or K is large.
     progress
         Called with (what has just finished or "", rounds done, rounds in all).
     **setting
-        ``horizon`` and the other fields of a ``Setting`` but for the instances and the group
-        size, or a whole one as ``setting``.
+        ``horizon`` and other fields of a ``Setting``, or a whole one as ``setting``.
 
     Examples
     --------
@@ -86,19 +101,86 @@ def price(
     [2, 10]
     """
     sizes = _check_sizes(min_group_sizes)
-    whole, matrix = make_population(rate, means, setting, min_group_size=sizes[-1])
-    n_runs = whole_number("n_runs", n_runs, least=2)
+    whole, matrix = make_population(rate, means, population, setting, min_group_size=sizes[-1])
+    cell = _cell(whole, policy, options, tuned=tuned, sample=sample)
+    game = Game(cell, sizes, matrix if population is None else population, at_least, n_runs)
+    game.config = _shared_config(cell, whole, rate, sizes) | means_hash(matrix)
+    return game.play(engine, progress, time_limit)
+
+
+def _cell(
+    whole: Setting,
+    policy: str,
+    options: Mapping[str, Any] | None,
+    *,
+    tuned: bool,
+    sample: int | None,
+) -> Cell:
+    """Return what all cells have in common."""
     _check_learner(policy)
     chosen = resolve_options(policy, options, instance=whole.instance, tuned=tuned)
     played = replace(whole, n_users=_check_sample(sample, whole))
-    cell = Cell(played, policy, chosen, purpose=PURPOSE, n_checkpoints=STRETCHES)
-    config = _shared_config(cell, whole, rate=rate) | {"n_runs": n_runs, "min_group_sizes": sizes}
-    cells = _grid(cell, sizes, [_sample(matrix, cell.setting, run) for run in range(n_runs)])
-    runs = run_cells(cells, engine=engine, progress=progress, title=_title)
-    return _reduce(cells, runs, sizes, config | means_hash(matrix))
+    return Cell(played, policy, chosen, purpose=PURPOSE, n_checkpoints=STRETCHES)
 
 
-def _shared_config(cell: Cell, whole: Setting, *, rate: float | None) -> dict[str, Any]:
+class Game:
+    """The runs of one price, as many as its answer needs."""
+
+    def __init__(
+        self,
+        cell: Cell,
+        sizes: list[int],
+        source: FloatArray | Population | None,
+        at_least: int,
+        n_runs: int | None,
+    ) -> None:
+        self.cell, self.sizes, self.source = cell, sizes, source
+        self.at_least = whole_number("at_least", at_least)
+        self.counts: Sequence[int] = range(LEAST_RUNS, MOST_RUNS + 1, 2)
+        if n_runs is not None:
+            self.counts = [whole_number("n_runs", n_runs, least=2)]
+        self.config: dict[str, Any] = {}
+        self.cells: list[Cell] = []
+        self.runs: list[Run] = []
+
+    def play(
+        self, engine: Engine | None, progress: ProgressCallback | None, time_limit: float | None
+    ) -> Price:
+        """Play until the answer is stable, the runs are played or the time is over."""
+        stop = math.inf if time_limit is None else monotonic() + time_limit
+        answers: list[Price] = []
+        for count in self.counts:
+            done = len(self.cells) // len(self.sizes)
+            samples = [
+                _sample(self.source, self.cell.setting, run, self.counts[-1])
+                for run in range(done, count)
+            ]
+            cells = _grid(self.cell, self.sizes, samples, first_run=done)
+            self.cells += cells
+            self.runs += run_cells(cells, engine=engine, progress=progress, title=_title)
+            answers.append(self._answer(count))
+            if _is_stable(answers) or monotonic() > stop:
+                break
+        return answers[-1]
+
+    def _answer(self, n_runs: int) -> Price:
+        drawn = None if isinstance(self.source, np.ndarray) else self.source
+        rewards, references = _earnings(self.cells, self.runs, len(self.sizes))
+        return Price.from_rewards(
+            self.sizes, rewards, references, self.runs[0].rounds,
+            self.config | {"n_runs": n_runs}, at_least=self.at_least, population=drawn,
+        )  # fmt: skip
+
+
+def _is_stable(answers: Sequence[Price]) -> bool:
+    """Say whether the last three answers recommend the same."""
+    sizes = [answer.recommended and answer.recommended.min_group_size for answer in answers[-3:]]
+    return len(sizes) == 3 and len(set(sizes)) == 1
+
+
+def _shared_config(
+    cell: Cell, whole: Setting, rate: float | None, sizes: list[int]
+) -> dict[str, Any]:
     """Return what all cells share, as the configuration has it."""
     return {
         **whole.as_json(without=("min_group_size", "instance", "instance_options")),
@@ -107,15 +189,18 @@ def _shared_config(cell: Cell, whole: Setting, *, rate: float | None) -> dict[st
         "options": cell.options,
         "sample": cell.setting.n_users,
         "shoal": cell.version,
+        "min_group_sizes": sizes,
     }
 
 
-def _grid(cell: Cell, sizes: Sequence[int], samples: Sequence[FloatArray | None]) -> list[Cell]:
+def _grid(
+    cell: Cell, sizes: Sequence[int], samples: Sequence[FloatArray | None], *, first_run: int
+) -> list[Cell]:
     """Return a cell for every run and size; runs outside, so that few means are in use at once."""
     settings = [replace(cell.setting, min_group_size=size) for size in sizes]
     return [
         replace(cell, setting=setting, first_run=run, means=means)
-        for run, means in enumerate(samples)
+        for run, means in enumerate(samples, first_run)
         for setting in settings
     ]
 
@@ -124,40 +209,58 @@ def _title(cell: Cell) -> str:
     return f"groups of {cell.setting.min_group_size}, run {cell.first_run}"
 
 
-def _reduce(
-    cells: Sequence[Cell], runs: Sequence[Run], sizes: list[int], config: Mapping[str, Any]
-) -> Price:
-    """Turn the runs' regret into the reward per user and round, and that into costs."""
+def _earnings(
+    cells: Sequence[Cell], runs: Sequence[Run], n_sizes: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the rewards, (n_sizes, n_runs, n_stretches), and the references, (n_runs, 3).
+
+    Both are per user and round; the rewards come from the runs' regret.
+    """
     references, rewards = [], []
-    for cell in cells[:: len(sizes)]:
+    for cell in cells[::n_sizes]:
         means = cell.run_means(cell.first_run)
         best_arm, full_knowledge = means.mean(axis=0).max(), means.max(axis=1).mean()
         references.append((best_arm, full_knowledge, means.mean()))
     rounds = runs[0].rounds
     for index, run in enumerate(runs):
         lost = np.diff(run.cumulative_regret, prepend=0.0) / run.problem.n_users
-        full_knowledge = references[index // len(sizes)][1]
+        full_knowledge = references[index // n_sizes][1]
         rewards.append(full_knowledge - lost / np.diff(rounds, prepend=0))
-    by_run = np.array(rewards).reshape(-1, len(sizes), len(rounds))
-    return Price.from_rewards(sizes, by_run.swapaxes(0, 1), np.array(references), rounds, config)
+    by_run = np.array(rewards).reshape(-1, n_sizes, len(rounds))
+    return by_run.swapaxes(0, 1), np.array(references)
 
 
 def make_population(
-    rate: float | None, means: ArrayLike | None, options: SettingOptions, *, min_group_size: int
+    rate: float | None,
+    means: ArrayLike | None,
+    population: Population | None,
+    options: SettingOptions,
+    *,
+    min_group_size: int,
 ) -> tuple[Setting, FloatArray | None]:
     """Return the setting of the whole population, and its means where the caller brings them."""
-    if rate is not None and means is not None:
-        raise InvalidInputError("either a rate or means must be given; got both.")
-    if means is not None:
-        for name in ("n_users", "n_arms"):
+    sources = {"a rate": rate, "means": means, "a population": population}
+    present = [name for name, source in sources.items() if source is not None]
+    if len(present) != 1:
+        raise InvalidInputError(
+            "one of a rate, means and a population must be given; got "
+            f"{' and '.join(present) or 'none'}."
+        )
+    if means is not None or population is not None:
+        for name in ("n_users", "n_arms") if population is None else ("n_arms",):
             if options.get(name) is not None:
                 raise InvalidInputError(
-                    f"{name} must be left out beside means; got {options.get(name)}."
+                    f"{name} must be left out beside {present[0]}; got {options.get(name)}."
                 )
+    if means is not None:
         return setting_and_means(options, means, min_group_size=min_group_size)
-    if rate is None:
-        raise InvalidInputError("either a rate or means must be given; got neither.")
-    if not 0.0 < rate <= 0.5:
+    if population is not None:
+        like_log = make_setting(
+            options, instance=GIVEN, instance_options={}, min_group_size=min_group_size,
+            n_users=options.get("n_users") or population.n_users, n_arms=population.n_arms,
+        )  # fmt: skip
+        return like_log, None
+    if rate is None or not 0.0 < rate <= 0.5:
         raise InvalidInputError(f"rate must be above 0 and at most 0.5; got {rate}.")
     # Users' own factors exp(N(0, SPREAD²)) have a mean above 1, which is divided out of the rate.
     drawn = {"rate": float(rate) / math.exp(SPREAD**2 / 2), "spread": SPREAD}
@@ -167,13 +270,17 @@ def make_population(
     return setting, None
 
 
-def _sample(means: FloatArray | None, setting: Setting, run: int) -> FloatArray | None:
-    """Return one run's users where the caller brings the means."""
-    if means is None or len(means) == setting.n_users:
-        return means
+def _sample(
+    source: FloatArray | Population | None, setting: Setting, run: int, n_runs: int
+) -> FloatArray | None:
+    """Return one run's users where the caller brings the means or a log."""
+    if source is None or (isinstance(source, np.ndarray) and len(source) == setting.n_users):
+        return source
     rng = stream(setting.seed, PURPOSE, "sample", run)
-    chosen: FloatArray = means[rng.choice(len(means), setting.n_users, replace=False)]
-    return chosen
+    if isinstance(source, np.ndarray):
+        chosen: FloatArray = source[rng.choice(len(source), setting.n_users, replace=False)]
+        return chosen
+    return source.draw(setting.n_users, rng, world=choose_worlds(source, n_runs)[run])
 
 
 def _check_learner(policy: str) -> None:

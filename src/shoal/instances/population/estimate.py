@@ -1,0 +1,300 @@
+"""The population behind a log: what people are like, and what the log can't tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.arrays import FloatArray
+from shoal.errors import InvalidInputError
+from shoal.instances.population.moments import Moments, estimate_moments
+from shoal.instances.population.pairs import PairTotals
+from shoal.instances.population.posterior import CovariancePosterior, fit_posterior
+from shoal.instances.population.worlds import World, draw_shape, posterior_means
+from shoal.model.numbers import whole_number
+
+N_TASTE_WORLDS, LEAST_WORLDS, N_ALIKE_WORLDS = 48, 16, 4
+"""Populations to draw: with tastes, of each model of tastes that is left, of each other model."""
+
+CHUNK_OF_USERS = 50_000
+MOST_USERS = 200_000
+"""Users of a log that are fitted; of more, a random sample."""
+
+WORTHWHILE = 0.05
+"""A gain over the best arm that a log should be able to show."""
+
+
+class Range(NamedTuple):
+    """A median with a 95 % interval."""
+
+    low: float
+    median: float
+    high: float
+
+
+class HeldOut(NamedTuple):
+    """By how much tastes predict rows that were held out, against users without tastes.
+
+    Attributes
+    ----------
+    gain
+        Difference of the log likelihood, per 1,000 rows.
+    error
+        Its standard error, over users.
+    """
+
+    gain: float
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """A posterior over populations, from a log.
+
+    Attributes
+    ----------
+    arm_means, arm_errors
+        Mean reward of each arm over users, with standard errors, (n_arms,).
+    covariance
+        CovariancePosterior mean of the covariance of users' means, (n_arms, n_arms).
+    noise
+        Variance of a reward around its user's mean, (n_arms,).
+    taste
+        Probability that users differ in which arms suit them; 1/2 before the log.
+    rank
+        The most probable rank of the covariance of tastes, if there are any.
+    worlds
+        Populations that the log allows, each with its probability.
+    held_out
+        How well tastes predict rows that were not used, or None without repeated rows.
+    """
+
+    arm_means: FloatArray
+    arm_errors: FloatArray
+    covariance: FloatArray
+    noise: FloatArray
+    taste: float
+    rank: int
+    worlds: tuple[World, ...]
+    n_users: int
+    n_rows: int
+    moments: Moments
+    held_out: HeldOut | None = None
+
+    @property
+    def n_arms(self) -> int:
+        """Arms of the log."""
+        return len(self.arm_means)
+
+    @property
+    def best_arm(self) -> float:
+        """Mean reward of the best single arm."""
+        return float(self.arm_means.max())
+
+    @property
+    def gain(self) -> Range:
+        """What full knowledge would earn above the best single arm, per user and round."""
+        return self.range_of(np.array([world.gain for world in self.worlds]))
+
+    def range_of(self, values: FloatArray) -> Range:
+        """Return the median and interval of a quantity that has one value in each world.
+
+        The upper end is the highest of those of the models with tastes: where a log can't tell,
+        "no taste" is probable for being simple, but its opposite is not excluded.
+        """
+        probabilities = np.array([world.probability for world in self.worlds])
+        models = np.array([world.model for world in self.worlds])
+        low, median = (weighted_quantile(values, probabilities, q) for q in (0.025, 0.5))
+        tastes = {world.model for world in self.worlds if world.taste} or set(models.tolist())
+        ends = [
+            weighted_quantile(values[models == model], probabilities[models == model], 0.975)
+            for model in tastes
+        ]
+        return Range(low, median, max(median, *ends))
+
+    def draw(
+        self, n_users: int, rng: np.random.Generator, *, world: int | None = None
+    ) -> FloatArray:
+        """Draw users' means from one of the worlds, by default a random one."""
+        n_users = whole_number("n_users", n_users)
+        if world is None:
+            probabilities = np.array([world.probability for world in self.worlds])
+            world = int(rng.choice(len(self.worlds), p=probabilities / probabilities.sum()))
+        return self.worlds[world].draw(n_users, rng)
+
+    def expected_means(self, pairs: PairTotals) -> FloatArray:
+        """Return the expected means of users with these rows, (n_users, n_arms), in [0, 1]."""
+        steps = range(0, pairs.n_users, CHUNK_OF_USERS)
+        chunks = [np.arange(i, min(i + CHUNK_OF_USERS, pairs.n_users)) for i in steps]
+        means = [
+            posterior_means(pairs.of_users(users), self.moments, self.covariance, self.arm_means)[0]
+            for users in chunks
+        ]
+        return np.clip(np.concatenate(means), 0.0, 1.0)
+
+    @property
+    def tells(self) -> str:
+        """What the log can and can't tell, in words."""
+        low, median, high = (value / self.best_arm for value in self.gain)
+        rows = f"{self.n_rows / self.n_users:.3g} rows a user on {self.n_arms} arms"
+        if low > 0.001:
+            return (
+                f"Users differ in which arms suit them: with full knowledge of everyone, "
+                f"{median:.0%} more than the best single arm could be earned ({low:.0%} to "
+                f"{high:.0%})."
+            )
+        if high <= WORTHWHILE:
+            return (
+                f"Users hardly differ in which arms suit them: even full knowledge of everyone "
+                f"would earn at most {high:.1%} more than the best single arm."
+            )
+        return (
+            f"{rows} can't distinguish users who agree from users with tastes: full knowledge of "
+            f"everyone might earn nothing, or up to {high:.0%} more than the best single arm. To "
+            f"see a gain of {WORTHWHILE:.0%}, collect about {self.more_rows:,} more rows a user."
+        )
+
+    @property
+    def more_rows(self) -> int:
+        """Further rows a user with which a gain of ``WORTHWHILE`` would be seen, about.
+
+        The error of the variance of tastes falls as 1 / rows, and the gain grows as its root.
+        """
+        ratio = self.gain.high / (WORTHWHILE * self.best_arm)
+        rows = self.n_rows / self.n_users
+        exact = rows * max(0.0, ratio**2 - 1)
+        digits = max(0, int(np.log10(max(exact, 1.0))) - 1)
+        return int(round(exact, -digits))
+
+    @property
+    def held_out_tells(self) -> str:
+        """What the rows that were held out say, in words."""
+        if self.held_out is None:
+            return "No user has rows to hold out: tastes are not checked."
+        gain, error = self.held_out
+        verdict = (
+            "tastes predict rows that were held out"
+            if gain > 2 * error
+            else "tastes do not show in rows that were held out"
+        )
+        return (
+            f"Check on half of each user's rows: {verdict} "
+            f"({gain:+.2f} ± {2 * error:.2f} nats per 1,000 rows)."
+        )
+
+
+def estimate_population(
+    pairs: PairTotals,
+    rng: np.random.Generator,
+    *,
+    halves: tuple[PairTotals, PairTotals] | None = None,
+) -> Population:
+    """Estimate the population behind a log.
+
+    Parameters
+    ----------
+    pairs
+        Totals of the log's rewards, which lie in [0, 1].
+    halves
+        Totals of two random halves of each user's rows, for the check on rows held out.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> counts = np.full((500, 3), 10.0)
+    >>> sums = rng.binomial(10, 0.2, (500, 3)).astype(float)  # everyone is alike
+    >>> population = estimate_population(PairTotals(counts, sums, sums), rng)
+    >>> population.gain.low, round(population.gain.median, 3)
+    (0.0, 0.0)
+    """
+    if not pairs.counts.any():
+        raise InvalidInputError("a population needs at least one row; got none.")
+    n_users, n_rows = pairs.n_users, int(pairs.counts.sum())
+    if n_users > MOST_USERS:
+        sample = rng.choice(n_users, MOST_USERS, replace=False)
+        pairs = pairs.of_users(sample)
+        halves = halves and (halves[0].of_users(sample), halves[1].of_users(sample))
+    moments = estimate_moments(pairs)
+    posterior = fit_posterior(moments, rng)
+    covariance = posterior.covariance
+    tastes = [
+        (probability, model.rank)
+        for model, probability in zip(posterior.models, posterior.probabilities, strict=True)
+        if model.rank
+    ]
+    return Population(
+        arm_means=moments.arm_means,
+        arm_errors=np.sqrt(np.diag(moments.arm_covariance)),
+        covariance=covariance,
+        noise=moments.noise(np.diag(covariance)),
+        taste=posterior.taste,
+        rank=max(tastes, default=(0.0, 0))[1],
+        worlds=_worlds(pairs, moments, posterior, rng),
+        n_users=n_users,
+        n_rows=n_rows,
+        moments=moments,
+        held_out=halves and _check_held_out(*halves, rng),
+    )
+
+
+def _worlds(
+    pairs: PairTotals, moments: Moments, posterior: CovariancePosterior, rng: np.random.Generator
+) -> tuple[World, ...]:
+    """Draw populations from every model that the log leaves; taste has the most of them."""
+    worlds = []
+    for place, (model, chance) in enumerate(
+        zip(posterior.models, posterior.probabilities, strict=True)
+    ):
+        if model.rank:
+            share = chance / max(posterior.taste, 1e-300)
+            n_worlds = max(LEAST_WORLDS, round(N_TASTE_WORLDS * share)) if share > 0.05 else 0
+        else:
+            n_worlds = N_ALIKE_WORLDS
+        for _ in range(n_worlds):
+            covariance = posterior.draw(rng, place)
+            shape = draw_shape(pairs, moments, covariance, rng, fitted=model.rank > 0)
+            worlds.append(World(*shape, chance / n_worlds, place, model.rank > 0))
+    return tuple(worlds)
+
+
+def _check_held_out(
+    train: PairTotals, test: PairTotals, rng: np.random.Generator
+) -> HeldOut | None:
+    """Fit one half, predict the other; None where no user has rows in both."""
+    rows = test.counts.sum(axis=1)
+    users = np.flatnonzero((train.counts.sum(axis=1) > 0) & (rows > 0))
+    if len(users) < 2 or train.n_arms < 2:
+        return None
+    moments = estimate_moments(train)
+    posterior = fit_posterior(moments, rng)
+    train, test = train.of_users(users), test.of_users(users)
+    scores = []
+    for taste in (False, True):
+        chosen = np.array([(model.rank > 0) == taste for model in posterior.models])
+        weights = np.where(chosen, posterior.probabilities, 0.0)
+        only = CovariancePosterior(
+            posterior.models, posterior.particles, weights / max(weights.sum(), 1e-300)
+        )
+        mean = moments.arm_means
+        centre, _ = posterior_means(train, moments, only.covariance, mean)
+        centre = np.clip(centre, 0.02 * mean, 1 - 0.02 * (1 - mean))
+        logs = test.sums * np.log(centre) + (test.counts - test.sums) * np.log1p(-centre)
+        scores.append(logs.sum(axis=1))
+    difference = scores[1] - scores[0]
+    total = rows[users].sum() / 1000
+    error = difference.std(ddof=1) * np.sqrt(len(users)) / total
+    return HeldOut(float(difference.sum() / total), float(error))
+
+
+def weighted_quantile(values: FloatArray, weights: FloatArray, probability: float) -> float:
+    """Return the least value up to which the weights reach a share of their total.
+
+    >>> weighted_quantile(np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 2.0]), 0.5)
+    2.0
+    """
+    order = np.argsort(values)
+    cumulative = np.cumsum(weights[order])
+    place = int(np.searchsorted(cumulative, probability * cumulative[-1]))
+    return float(values[order[min(place, len(values) - 1)]])

@@ -1,0 +1,139 @@
+"""What a log looks like before anything is computed from it, and what looks wrong in it."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from shoal.arrays import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class LogProfile:
+    """Sizes and ranges of a log's usable rows.
+
+    Attributes
+    ----------
+    rows_per_pair
+        Mean number of rows of the pairs of user and arm that occur.
+    pairs_observed
+        Share of all pairs that occur.
+    reward_range, mean_reward, binary
+        Least and largest reward, their mean, and whether all are 0 or 1.
+    period
+        First and last time, as text, where the log has time.
+    duplicates
+        Rows that repeat another one in all columns; None where user, arm and reward are all the
+        columns, as equal rows then are nothing special.
+    single_row_users
+        Users with one row, who say nothing about how users differ.
+    repeated_times
+        Rows that have the user and the time of another row.
+    similar_arms
+        Names that differ only in case, spaces, accents or the spelling of a number.
+    """
+
+    users: int
+    arms: int
+    rows: int
+    rows_per_pair: float
+    pairs_observed: float
+    reward_range: tuple[float, float]
+    mean_reward: float
+    binary: bool
+    period: tuple[str, str] | None
+    single_row_users: int
+    repeated_times: int
+    similar_arms: tuple[tuple[str, ...], ...]
+    duplicates: int | None = None
+
+    def __str__(self) -> str:
+        low, high = self.reward_range
+        kind = "0 or 1" if self.binary else f"{low:.4g} to {high:.4g}"
+        text = (
+            f"{self.users:,} users, {self.arms:,} arms, {self.rows:,} rows "
+            f"({self.rows / self.users:.3g} a user, {self.rows_per_pair:.3g} a pair of user and "
+            f"arm, {self.pairs_observed:.0%} of the pairs occur); rewards {kind}, mean "
+            f"{self.mean_reward:.4g}"
+        )
+        return text + (f"; from {self.period[0]} to {self.period[1]}." if self.period else ".")
+
+    @property
+    def warnings(self) -> list[str]:
+        """What looks wrong, a sentence each."""
+        sentences = [
+            f"These arms differ only in case, spaces or accents and are taken as different: "
+            f"{', '.join(map(repr, names))}."
+            for names in self.similar_arms
+        ]
+        if self.duplicates:
+            sentences.append(
+                f"{self.duplicates:,} rows repeat another one in every column: "
+                f"--drop-duplicates leaves them out."
+            )
+        if self.single_row_users:
+            sentences.append(
+                f"{self.single_row_users:,} of {self.users:,} users have one row, which says "
+                f"nothing about how users differ; --min-user-rows 2 leaves them out."
+            )
+        if self.repeated_times:
+            sentences.append(f"{self.repeated_times:,} rows have the user and time of another.")
+        return sentences
+
+
+def profile_rows(rows: pl.DataFrame, counts: FloatArray, arms: Sequence[object]) -> LogProfile:
+    """Describe usable rows: columns user, arm, reward as a number, and time if there is any.
+
+    ``counts`` are the rows of every pair, (n_users, n_arms).
+    """
+    n_pairs = int(np.count_nonzero(counts))
+    reward = rows["reward"]
+    period, repeated = None, 0
+    if "time" in rows.columns:
+        period = str(rows["time"].min()), str(rows["time"].max())
+        repeated = rows.height - rows.select(pl.struct("user", "time").n_unique()).item()
+    return LogProfile(
+        users=len(counts),
+        arms=len(arms),
+        rows=rows.height,
+        rows_per_pair=rows.height / n_pairs,
+        pairs_observed=n_pairs / counts.size,
+        reward_range=(_number(reward.min()), _number(reward.max())),
+        mean_reward=_number(reward.mean()),
+        binary=bool(reward.is_in([0.0, 1.0]).all()),
+        period=period,
+        single_row_users=int((counts.sum(axis=1) == 1).sum()),
+        repeated_times=repeated,
+        similar_arms=similar_names(arms),
+    )
+
+
+def similar_names(names: Iterable[object]) -> tuple[tuple[str, ...], ...]:
+    """Return groups of names that differ only in case, spaces, accents or a number's spelling.
+
+    >>> similar_names(["Café", "cafe ", "tea", "1", "1.0"])
+    (('Café', 'cafe '), ('1', '1.0'))
+    """
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in map(str, names):
+        groups[_plain(name)].append(name)
+    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
+
+
+def _plain(name: str) -> str:
+    letters = unicodedata.normalize("NFKD", name)
+    text = "".join(c for c in letters if not unicodedata.combining(c) and not c.isspace())
+    try:
+        return repr(float(text))
+    except ValueError:
+        return text.casefold()
+
+
+def _number(value: Any) -> float:
+    return float(value)

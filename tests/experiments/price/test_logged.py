@@ -1,0 +1,100 @@
+"""The price from a log: what the log does not know is in the interval.
+
+Logs and seeds are fixed. docs/benchmarks/placebo.md has many more.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from shoal.arrays import FloatArray
+from shoal.engines import LocalEngine
+from shoal.errors import InvalidInputError
+from shoal.experiments import Price, price
+from shoal.experiments.price.logged import choose_worlds, outlook
+from shoal.instances import Population, from_log
+
+ONE = LocalEngine(n_workers=1)
+TASTES = np.where(np.arange(300)[:, None] % 3 == np.arange(3), 0.5, 0.1)
+
+
+def rows_of(means: FloatArray, per_user: int, seed: int) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    users = np.repeat(np.arange(len(means)), per_user)
+    arms = rng.integers(means.shape[1], size=len(users))
+    rewards = rng.random(len(users)) < means[users, arms]
+    return pl.DataFrame({"user": users, "arm": arms, "reward": rewards})
+
+
+@cache
+def population(*, taste: bool) -> Population:
+    means = TASTES if taste else np.full((300, 3), 0.18)
+    return from_log(rows_of(means, 40 if taste else 13, 0)).population
+
+
+def priced(*, taste: bool, **changes: Any) -> Price:
+    return price(
+        population=population(taste=taste),
+        **{"min_group_sizes": [5, 20], "horizon": 60, "n_runs": 5, "engine": ONE, **changes},
+    )
+
+
+def test_a_placebo_log_gets_no_recommendation_and_no_gain() -> None:
+    answer = priced(taste=False)
+    assert answer.recommended is None
+    assert all(cost.gain.low <= 0 for cost in answer.costs)
+    assert all(cost.gain.mean < 0.01 * answer.best_arm for cost in answer.costs)
+    assert "can't distinguish users who agree" in answer.notes[0]
+    assert any("hangs mostly on" in note for note in answer.notes)
+    assert answer.bands["full_knowledge"].low <= answer.bands["best_arm"].high
+
+
+def test_tastes_that_the_log_shows_are_priced_and_the_truth_lies_inside() -> None:
+    answer = priced(taste=True)
+    assert answer.recommended is not None
+    truth = price(
+        means=TASTES, min_group_sizes=[5, 20], horizon=60, n_runs=3, engine=ONE
+    )  # fmt: skip
+    for said, found in zip(answer.costs, truth.costs, strict=True):
+        assert said.gain.low <= found.gain.mean <= said.gain.high
+        assert 0.0 <= said.reward.low <= said.reward.high <= 1.0
+        assert -1.0 <= said.share.low <= said.share.high <= 1.0
+
+
+def test_the_same_seed_gives_the_same_answer_whatever_the_workers() -> None:
+    answer = priced(taste=True, policy="random").to_dict()
+    assert answer == priced(taste=True, policy="random", engine=LocalEngine(n_workers=2)).to_dict()
+
+
+def test_more_users_than_the_log_has_can_be_priced() -> None:
+    answer = priced(taste=True, policy="random", n_users=2_000)
+    assert (answer.config["n_users"], answer.config["sample"]) == (2_000, 2_000)
+    with pytest.raises(InvalidInputError, match="n_arms must be left out beside a population"):
+        priced(taste=True, n_arms=4)
+
+
+def test_the_first_runs_already_span_what_the_log_allows() -> None:
+    people = population(taste=False)
+    gains = [people.worlds[place].gain for place in choose_worlds(people, 5)]
+    assert gains[0] == pytest.approx(people.gain.low)
+    assert gains[1] == pytest.approx(people.gain.high)
+    assert gains[0] < gains[2] < gains[1]
+    assert choose_worlds(people, 9)[:5] == choose_worlds(people, 5)
+
+
+def test_the_interval_joins_the_log_with_luck() -> None:
+    people = population(taste=True)
+    possible = np.linspace(people.gain.low, people.gain.high, 5)
+    exact = outlook(people, possible, 0.5 * possible - 0.01)
+    assert exact.luck == pytest.approx(0.0, abs=1e-9)
+    for end in ("low", "high"):
+        assert getattr(exact.gain, end) == pytest.approx(0.5 * getattr(people.gain, end) - 0.01)
+    noise = np.array([0.01, -0.01, 0.0, 0.01, -0.01])
+    lucky = outlook(people, possible, 0.5 * possible - 0.01 + noise)
+    assert lucky.luck > 0.01
+    assert lucky.gain.half > exact.gain.half
