@@ -23,8 +23,10 @@ class JointConstants(NamedTuple):
     noise_rate: float = 0.01  # weight of a total in the mean noise of its arm; model
     refresh_growth: float = 1.3  # factor of rounds between updates of the prior; cost
     n_ratios: int = 13  # candidates 1, 1/2, 1/4, ... of the ratio r; model: down to 1/4096
+    ratio_power: float = 0.25  # of r in its prior; model: r of uniform means, 1/3, is its mean
+    outsider_shares: tuple[float, ...] = (0.2, 0.1, 0.05, 0.025, 0.0125)  # of users; model
     min_ratio_mean: float = 0.01  # reward, distance from 0 and 1; guard of b(1 - b)
-    min_log_change: float = 0.05  # of a user variance, for which a posterior is recomputed; cost
+    min_information: float = 1e-6  # 1 / reward²; guard
 
     patience: float = 2.0  # times the rounds left: many decisions use what is learnt; regret.md
     unknown_rounds: float = 1000.0  # rounds expected at first without a horizon; growth.md

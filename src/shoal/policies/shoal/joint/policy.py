@@ -19,6 +19,7 @@ from shoal.model import Feedback, Plan, Problem
 from shoal.model.numbers import not_negative
 from shoal.policies.base import ArmMeans, Choice, Policy, rounds_left
 from shoal.policies.shoal.constants import JOINT
+from shoal.policies.shoal.joint.mixture import CORE, OUTSIDER, Mixture, crowd, update_mixture
 from shoal.policies.shoal.joint.posterior import Belief, JointPosterior, report_rate, shard_belief
 from shoal.policies.shoal.joint.value_of_information import (
     Prices,
@@ -34,6 +35,7 @@ class JointState(NamedTuple):
     """What a shard's plan depends on; with one more axis in front, of all shards."""
 
     belief: Belief
+    mixture: Mixture
     prices: Prices
     recruits: Recruits
     allowed: BoolArray  # (n_arms, n_users)
@@ -53,8 +55,12 @@ class JointPolicy(Policy):
     ``make_shoal`` says what ``drift`` is.
     """
 
-    changing = (*Policy.changing, "posterior", "_prices", "_recruits", "_allowed")
-    earlier_names: ClassVar = {"rival_variances": "_rivals", "regrets": "_doubts"}
+    changing = (*Policy.changing, "posterior", "_mixture", "_prices", "_recruits", "_allowed")
+    earlier_names: ClassVar = {
+        "rival_means": "_gaps",
+        "rival_variances": "_rivals",
+        "regrets": "_doubts",
+    }
     takes_merged = True
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator, drift: float = 0.0) -> None:
@@ -62,11 +68,12 @@ class JointPolicy(Policy):
         self._drift = not_negative("drift", drift)
         self.posterior = JointPosterior(problem, drift=drift)
         shards, arms, users = problem.n_shards, problem.n_arms, problem.shard_size
-        losses, gaps, rival_variances, prices = np.zeros((4, shards, arms, users))
+        self._mixture = Mixture(*np.zeros((3, shards, 2, arms, users)))
         self._prices = Prices(
-            np.zeros((shards, users), np.int64), losses, gaps, rival_variances, prices,
+            np.zeros((shards, users), np.int64),
+            *np.zeros((4, shards, arms, users)),
             np.zeros((shards, users)),
-        )  # fmt: skip
+        )
         self._recruits = Recruits(
             np.full((shards, arms, users), -1),
             np.full((shards, arms), np.inf),
@@ -94,7 +101,9 @@ class JointPolicy(Policy):
         return arms, groups, 1
 
     def _all_shards(self) -> JointState:
-        return JointState(self.posterior.belief, self._prices, self._recruits, self._allowed)
+        return JointState(
+            self.posterior.belief, self._mixture, self._prices, self._recruits, self._allowed
+        )
 
     def _rounds_left(self) -> float:
         """Return the rounds left that count in the value of information."""
@@ -112,12 +121,13 @@ class JointPolicy(Policy):
 
 @kernel()
 def _one_shard(shards: JointState, s: int) -> JointState:
-    prices, recruits = shards.prices, shards.recruits
+    mixture, prices, recruits = shards.mixture, shards.prices, shards.recruits
     return JointState(
         shard_belief(shards.belief, s),
+        Mixture(mixture.chances[s], mixture.means[s], mixture.variances[s]),
         Prices(
-            prices.favourites[s], prices.losses[s], prices.gaps[s], prices.rival_variances[s],
-            prices.prices[s], prices.regrets[s],
+            prices.favourites[s], prices.losses[s], prices.rival_means[s],
+            prices.rival_variances[s], prices.prices[s], prices.regrets[s],
         ),
         Recruits(recruits.teams[s], recruits.merits[s], recruits.pauses[s]),
         shards.allowed[s],
@@ -128,11 +138,22 @@ def _one_shard(shards: JointState, s: int) -> JointState:
 def _update_changed(shards: JointState, changed: BoolArray, left: float) -> None:
     """Recompute the prices of the users whose arms have ``changed``, (n_shards, n_users)."""
     for s in range(len(changed)):
-        shard = _one_shard(shards, s)
-        observations = left * report_rate(shard.belief)
-        for user in range(changed.shape[1]):
-            if changed[s, user]:
-                update_prices(shard.belief, shard.prices, shard.allowed, user, observations)
+        _update_users(_one_shard(shards, s), changed[s], left)
+
+
+@kernel()
+def _update_users(shard: JointState, due: BoolArray, left: float) -> None:
+    """Recompute what the users who are ``due`` believe and would pay."""
+    belief = shard.belief
+    observations = left * report_rate(belief)
+    for arm in range(len(belief.means)):
+        around = crowd(belief, arm)
+        for user in range(len(due)):
+            if due[user]:
+                update_mixture(belief, arm, user, around, shard.mixture)
+    for user in range(len(due)):
+        if due[user]:
+            update_prices(belief, shard.mixture, shard.prices, shard.allowed, user, observations)
 
 
 @kernel()
@@ -170,31 +191,33 @@ def _choose_shard(
     size = safe_size(min_group_size, rate, n_users)
     settled = rounds >= JOINT.settled_rounds
     plan.groups[:] = -1
-    for user in range(n_users):
-        if not settled or (rounds + user) % JOINT.settled_period == 0:
-            update_prices(belief, prices, allowed, user, left * rate)  # as many observations
-        plan.arms[user] = _sample(belief, prices, user, rng)
+    users = np.arange(n_users)
+    _update_users(shard, (rounds + users) % (JOINT.settled_period if settled else 1) == 0, left)
+    for user in users:
+        plan.arms[user] = _sample(shard.mixture, prices, user, rng)
         plan.free[user] = allowed[:, user].any()
     regret, row = prices.regrets.sum(), np.empty(n_users)
-    this_round = ShardRound(belief, prices, min_group_size, left, regret, row)
+    this_round = ShardRound(belief, shard.mixture, prices, min_group_size, left, regret, row)
     number = _recruit_thin_arms(shard, this_round, size, settled, rng, plan, number)
-    crowds, users = small_crowds(plan.arms, plan.free, n_arms, size)
-    play_favourites(users, prices.favourites[users], plan.arms, crowds, size)
+    crowds, few = small_crowds(plan.arms, plan.free, n_arms, size)
+    play_favourites(few, prices.favourites[few], plan.arms, crowds, size)
     cut = group_size(min_group_size, rate, size)  # short groups of a crowd are merged
     for arm in range(n_arms):
-        crowd = np.flatnonzero(plan.free & (plan.arms == arm))
-        if len(crowd) >= size:
-            number = _cut_crowd(this_round, arm, crowd, cut, rng, plan, number)
+        players = np.flatnonzero(plan.free & (plan.arms == arm))
+        if len(players) >= size:
+            number = _cut_crowd(this_round, arm, players, cut, rng, plan, number)
 
 
 @kernel()
-def _sample(belief: Belief, prices: Prices, user: int, rng: np.random.Generator) -> int:
+def _sample(mixture: Mixture, prices: Prices, user: int, rng: np.random.Generator) -> int:
     """Return the highest sampled arm among those whose information is worth its loss."""
     best, highest = int(prices.favourites[user]), -np.inf
-    for arm in range(len(belief.means)):
+    for arm in range(len(prices.prices)):
         if prices.prices[arm, user] >= prices.losses[arm, user]:
-            deviation = math.sqrt(belief.covariances[arm, user, user])
-            draw = belief.means[arm, user] + deviation * rng.standard_normal()
+            outside = rng.random() < mixture.chances[OUTSIDER, arm, user]
+            kind = OUTSIDER if outside else CORE
+            deviation = math.sqrt(mixture.variances[kind, arm, user])
+            draw = mixture.means[kind, arm, user] + deviation * rng.standard_normal()
             if draw > highest:
                 best, highest = arm, draw
     return best
@@ -243,7 +266,7 @@ def _recruit_thin_arms(
 def _cut_crowd(
     this_round: ShardRound,
     arm: int,
-    crowd: LongArray,
+    players: LongArray,
     size: int,
     rng: np.random.Generator,
     plan: ShardPlan,
@@ -252,13 +275,13 @@ def _cut_crowd(
     """Cut a crowd into random groups that are worth their cost; return the next group number."""
     prices = this_round.prices
     stake = 0.0
-    for user in crowd:
+    for user in players:
         stake += prices.prices[arm, user] + prices.losses[arm, user]
     if stake < JOINT.min_stake:
         return number
-    rng.shuffle(crowd)
-    for start in range(0, len(crowd) - size + 1, size):
-        members = crowd[start : start + size]
+    rng.shuffle(players)
+    for start in range(0, len(players) - size + 1, size):
+        members = players[start : start + size]
         cost = 0.0
         for user in members:
             cost += prices.losses[arm, user]
@@ -266,7 +289,7 @@ def _cut_crowd(
             for user in members:
                 plan.groups[user] = number
             number += 1
-    for user in crowd:
+    for user in players:
         if plan.groups[user] < 0:
             plan.arms[user] = prices.favourites[user]
     return number

@@ -1,7 +1,8 @@
 """A Gaussian posterior over all users' means on an arm, updated by every released total.
 
 The model is that of docs/theory.md, "The flagship": a prior with a shared part and a part of each
-user, whose variance is learnt (``prior``) unless means drift, and a Kalman step for each total.
+user, learnt (``prior``) unless means drift, and a Kalman step for each total. The posterior is that
+of a normal prior with the variance of the mixture; ``mixture`` says what the mixture changes.
 
 Every variance gains ``drift`` per round, up to the prior's. Sudden changes are detected by Page's
 test: the log likelihood ratio of totals with twice the expected variance is summed and kept at 0 or
@@ -17,11 +18,11 @@ import numpy as np
 from shoal.arrays import BoolArray, FloatArray, IntArray, LongArray
 from shoal.grouping import RoundTotals, of_users, round_totals
 from shoal.kernels import kernel
-from shoal.model import Feedback, Plan, Problem, Stateful
+from shoal.model import Feedback, Plan, Problem, State, Stateful
 from shoal.model.numbers import not_negative
 from shoal.policies.base import ArmMeans
 from shoal.policies.shoal.constants import JOINT
-from shoal.policies.shoal.joint.prior import learn_user_variances
+from shoal.policies.shoal.joint.prior import UserPrior, learn_user_prior, uniform_prior
 
 LOG_2 = math.log(2)
 
@@ -36,13 +37,14 @@ class Belief(NamedTuple):
     covariances: FloatArray  # (n_arms, n_users, n_users)
     noise: FloatArray  # (n_arms,) running mean of a total's noise variance
     tallies: FloatArray  # (5,) sums over all totals
+    prior: UserPrior
 
 
 class JointPosterior(Stateful):
     """The joint posterior of every shard's users on every arm."""
 
-    changing = ("belief", "user_variances", "_rounds", "_next_refresh")
-    earlier_names: ClassVar = {"user_variances": "own", "_next_refresh": "_due"}
+    changing = ("belief", "_rounds", "_next_refresh")
+    earlier_names: ClassVar = {"core": "own", "outsider": "own", "_next_refresh": "_due"}
 
     def __init__(self, problem: Problem, *, drift: float = 0.0) -> None:
         self._problem = problem
@@ -57,8 +59,8 @@ class JointPosterior(Stateful):
             np.tile(covariance, (shards, arms, 1, 1)),
             np.full((shards, arms), least / 6),
             np.tile([squares, squares, least, least, 0.0], (shards, 1)),
+            uniform_prior((shards, arms)),
         )
-        self.user_variances = np.full((shards, arms), JOINT.prior_variance)  # of the prior
         self._rounds, self._next_refresh = 0, 1
 
     def estimates(self) -> FloatArray:
@@ -88,16 +90,25 @@ class JointPosterior(Stateful):
         self._rounds += 1
         if self._rounds >= self._next_refresh and self._drift == 0:
             self._next_refresh = math.ceil(self._rounds * JOINT.refresh_growth)
-            for shard in zip(*self.belief[:2], self.user_variances, strict=True):
-                learn_user_variances(*shard)
+            for shard in range(self._problem.n_shards):
+                belief = shard_belief(self.belief, shard)
+                learn_user_prior(belief.means, belief.covariances, belief.prior)
+
+    def restore(self, state: State) -> None:
+        """Continue from ``state``; version 0.1 knew of no outsiders."""
+        if "own" in state:
+            state = state | {"share": self.belief.prior.share}
+        super().restore(state)
 
 
 @kernel()
 def shard_belief(beliefs: Belief, shard: int) -> Belief:
     """Return one shard's part."""
+    prior = beliefs.prior
     return Belief(
         beliefs.means[shard], beliefs.covariances[shard], beliefs.noise[shard],
         beliefs.tallies[shard],
+        UserPrior(prior.core[shard], prior.outsider[shard], prior.share[shard]),
     )  # fmt: skip
 
 
@@ -115,13 +126,16 @@ def report_rate(belief: Belief) -> float:
 
 @kernel()
 def reward_noise(mean: float, variance: float) -> float:
-    """Return m(1-m) at the value half a standard deviation from the mean towards 1/2.
+    """Return the expected variance of a reward around a mean that is known with this ``variance``.
 
-    Else a few zeros by chance would look like rewards without noise.
+    That is m(1-m) less the mean's own variance, which is not noise: else a first total would look
+    like agreement. It is taken at the value half a standard deviation from the mean towards 1/2,
+    else a few zeros by chance would look like rewards without noise.
     """
     inside = min(max(mean, JOINT.min_noise_mean), 1.0 - JOINT.min_noise_mean)
     distance = max(0.0, abs(inside - 0.5) - 0.5 * math.sqrt(variance))
-    return 0.25 - distance * distance
+    whole = 0.25 - distance * distance
+    return max(whole - variance, 0.5 * whole)
 
 
 @kernel()

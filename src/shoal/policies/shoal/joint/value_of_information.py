@@ -2,7 +2,8 @@
 
 The knowledge gradient of docs/theory.md, "The price of information": ``gap`` is d, ``variance`` and
 ``rival_variance`` are v and v', ``rounds_left`` is L and ``halving`` is rho. The best number n of
-observations has a closed form after Frazier and Powell (2010), within 15 % of the best.
+observations has a closed form after Frazier and Powell (2010), within 15 % of the best. A user who
+may be an outsider pays the price as either kind, times the chance of being one.
 
 Where fewer users want an arm than a group needs, nothing would ever be learnt about it. So a group
 is recruited from all who may play it: the candidate of the highest merit, if there is one whose
@@ -17,6 +18,7 @@ import numpy as np
 from shoal.arrays import BoolArray, FloatArray, LongArray
 from shoal.kernels import kernel
 from shoal.policies.shoal.constants import JOINT
+from shoal.policies.shoal.joint.mixture import Mixture, mixed_moments
 from shoal.policies.shoal.joint.posterior import (
     Belief,
     overdispersion,
@@ -34,7 +36,7 @@ class Prices(NamedTuple):
 
     favourites: LongArray  # (n_users,) the arm with the highest mean
     losses: FloatArray  # (n_arms, n_users) expected loss against the favourite
-    gaps: FloatArray  # (n_arms, n_users) distance of the mean from the rival's
+    rival_means: FloatArray  # (n_arms, n_users)
     rival_variances: FloatArray  # (n_arms, n_users)
     prices: FloatArray  # (n_arms, n_users) value of one typical observation
     regrets: FloatArray  # (n_users,) expected regret of playing the favourite
@@ -44,6 +46,7 @@ class ShardRound(NamedTuple):
     """One shard in one round: all that the merit of a group depends on."""
 
     belief: Belief
+    mixture: Mixture
     prices: Prices
     min_group_size: int
     rounds_left: float
@@ -72,10 +75,11 @@ def price(
 ) -> float:
     """Return the largest loss per round worth paying for observations of one user on one arm.
 
-    ``halving`` is the number of observations, at the present rate, that halve ``variance``.
+    ``gap`` is by how much the rival's mean is higher, and ``halving`` the number of observations,
+    at the present rate, that halve ``variance``.
     """
     both = variance + rival_variance
-    ratio = gap * gap / both
+    ratio = gap * gap / both if gap > 0.0 else 1.0
     if ratio > JOINT.max_deviations * JOINT.max_deviations:
         return 0.0
     n = 0.25 * halving * (ratio - 1.0 + math.sqrt(1.0 + 6.0 * ratio + ratio * ratio))
@@ -90,17 +94,43 @@ def price(
 
 
 @kernel()
+def mixed_price(
+    mixture: Mixture, prices: Prices, arm: int, user: int, noise: float, rounds_left: float
+) -> float:
+    """Return the price for observations of a user with this ``noise``, whichever kind it is."""
+    rival = prices.rival_means[arm, user]
+    value = 0.0
+    for kind in range(2):
+        chance = mixture.chances[kind, arm, user]
+        if chance * rounds_left > JOINT.min_stake:
+            variance = mixture.variances[kind, arm, user]
+            gap = rival - mixture.means[kind, arm, user]
+            if arm == prices.favourites[user]:  # an observation pays if it is less than it seems
+                gap = -gap
+            other = prices.rival_variances[arm, user]
+            value += chance * price(gap, variance, other, noise / variance, rounds_left)
+    return value
+
+
+@kernel()
 def update_prices(
-    belief: Belief, prices: Prices, allowed: BoolArray, user: int, rounds_left: float
+    belief: Belief,
+    mixture: Mixture,
+    prices: Prices,
+    allowed: BoolArray,
+    user: int,
+    rounds_left: float,
 ) -> None:
     """Recompute one user's losses and prices on the ``allowed`` arms, (n_arms, n_users)."""
     n_arms = len(belief.means)
+    means, variances = np.empty(n_arms), np.empty(n_arms)
     first, second = -1, -1
     for arm in range(n_arms):
+        means[arm], variances[arm] = mixed_moments(mixture, arm, user)
         if allowed[arm, user]:
-            if first < 0 or belief.means[arm, user] > belief.means[first, user]:
+            if first < 0 or means[arm] > means[first]:
                 first, second = arm, first
-            elif second < 0 or belief.means[arm, user] > belief.means[second, user]:
+            elif second < 0 or means[arm] > means[second]:
                 second = arm
     prices.favourites[user] = max(first, 0)
     prices.regrets[user] = 0.0
@@ -110,20 +140,31 @@ def update_prices(
         if second < 0 or not allowed[arm, user]:
             continue
         rival = second if arm == first else first
-        variance = belief.covariances[arm, user, user]
-        other = belief.covariances[rival, user, user]
-        gap = abs(belief.means[arm, user] - belief.means[rival, user])
-        prices.losses[arm, user] = belief.means[first, user] - belief.means[arm, user]
-        prices.gaps[arm, user] = gap
-        prices.rival_variances[arm, user] = other
-        halving = belief.noise[arm] / variance
-        prices.prices[arm, user] = price(gap, variance, other, halving, rounds_left)
+        prices.losses[arm, user] = means[first] - means[arm]
+        prices.rival_means[arm, user] = means[rival]
+        prices.rival_variances[arm, user] = variances[rival]
+        prices.prices[arm, user] = mixed_price(
+            mixture, prices, arm, user, belief.noise[arm], rounds_left
+        )
         if arm != first:
-            deviation = math.sqrt(variance + other)
-            regret = deviation * expected_improvement(-gap / deviation)
+            regret = _regret(mixture, prices, arm, user)
             prices.regrets[user] = max(prices.regrets[user], regret)
     if first >= 0:
         prices.losses[first, user] = 0.0
+
+
+@kernel()
+def _regret(mixture: Mixture, prices: Prices, arm: int, user: int) -> float:
+    """Return what a user who plays its favourite is expected to lose against ``arm``."""
+    regret = 0.0
+    for kind in range(2):
+        deviation = math.sqrt(
+            mixture.variances[kind, arm, user] + prices.rival_variances[arm, user]
+        )
+        gap = prices.rival_means[arm, user] - mixture.means[kind, arm, user]
+        chance = mixture.chances[kind, arm, user]
+        regret += chance * deviation * expected_improvement(-gap / deviation)
+    return regret
 
 
 @kernel()
@@ -142,10 +183,8 @@ def value_of_total(this_round: ShardRound, arm: int, members: LongArray, noise: 
         variance = covariance[user, user]
         share = row[user] * row[user] / (total_variance * variance)
         if share * rounds_left > 1.0 and prices.losses[arm, user] < np.inf:
-            value += price(
-                prices.gaps[arm, user], variance, prices.rival_variances[arm, user],
-                1.0 / share - 1.0, rounds_left,
-            )  # fmt: skip
+            noise = (1.0 / share - 1.0) * variance  # of an observation of this user alone
+            value += mixed_price(this_round.mixture, prices, arm, user, noise, rounds_left)
     return value
 
 
