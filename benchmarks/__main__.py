@@ -9,6 +9,8 @@ ALL = (
     "paper",
     "regret",
     "survey",
+    "minorities",
+    "calibration",
     "conditions",
     "populations",
     "growth",

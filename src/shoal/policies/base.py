@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from shoal.arrays import BoolArray, FloatArray, WholeArray
 from shoal.errors import InvalidInputError, ShoalError
 from shoal.model import Feedback, Plan, Problem, State, Stateful
+from shoal.policies.beliefs import Beliefs
 
 HALF_95 = 1.959964  # deviations from the middle of a normal's 95 % interval to its end
 
@@ -113,6 +114,13 @@ class Policy(Stateful, ABC):
         """Return each arm's mean over the users who are ``present``, None if there is no estimate.
 
         It is shown to people; it changes nothing, and costs less than a plan.
+        """
+        return None
+
+    def beliefs(self) -> Beliefs | None:
+        """Return what is believed of every user on every arm, None if the policy keeps no such.
+
+        It changes nothing. It is about single users, so show means over at least C of them only.
         """
         return None
 

@@ -21,10 +21,6 @@ SHARD = {
     "allowed": "allowed", "panel_ranks": "turns", "panel_share": "panel", "report_rate": "share",
     "attempts_left": "attempts", "next_refresh": "next_refresh",
 }  # fmt: skip
-PRICES = {
-    "favourites": "_favourites", "losses": "_losses", "gaps": "_gaps",
-    "rival_variances": "_rivals", "prices": "_prices", "regrets": "_doubts",
-}  # fmt: skip
 
 
 def _renamed(state: State, names: dict[str, str]) -> State:
@@ -32,15 +28,16 @@ def _renamed(state: State, names: dict[str, str]) -> State:
 
 
 def _posterior(state: State) -> State:
-    names = {"user_variances": "own", "_rounds": "_rounds", "_next_refresh": "_due"}
-    return {**_renamed(state, names), **state["belief"]}
+    """Version 0.1 had one variance for all users of an arm."""
+    belief = {name: part for name, part in state["belief"].items() if name != "prior"}
+    own = {"own": state["belief"]["prior"]["core"]}
+    return {"_rounds": state["_rounds"], "_due": state["_next_refresh"]} | own | belief
 
 
 def _joint(state: State) -> State:
     recruits = {f"_{name}": part for name, part in state["_recruits"].items()}
     kept = {name: state[name] for name in ("rng", "rounds", "pending", "_allowed")}
-    prices = _renamed(state["_prices"], PRICES)
-    return kept | {"posterior": _posterior(state["posterior"])} | prices | recruits
+    return kept | {"posterior": _posterior(state["posterior"])} | recruits
 
 
 def _population(state: State) -> State:
@@ -58,16 +55,21 @@ def _pooled(state: State) -> State:
 
 
 @pytest.mark.parametrize(
-    ("name", "n_users", "as_version_0_1"),
-    [("shoal", 24, _joint), ("shoal", 600, _population), ("pooled-thompson", 24, _pooled)],
+    ("name", "n_users", "as_version_0_1", "options"),
+    [
+        ("shoal", 24, _joint, {"drift": 1e-5}),
+        ("shoal", 600, _population, {}),
+        ("pooled-thompson", 24, _pooled, {"drift": 1e-5}),
+    ],
 )
 def test_a_state_of_version_0_1_goes_on_as_it_would_have(
-    name: str, n_users: int, as_version_0_1: Any
+    name: str, n_users: int, as_version_0_1: Any, options: dict[str, float]
 ) -> None:
+    """Where the joint learner knows one kind of users only, as it does with drift."""
     problem = Problem(n_users=n_users, n_arms=3, min_group_size=3, horizon=60, n_shards=2)
 
     def new(seed: int) -> Policy:
-        return make_policy(name, problem, rng=np.random.default_rng(seed))
+        return make_policy(name, problem, rng=np.random.default_rng(seed), options=options)
 
     policy, other, arena = new(0), new(1), Arena(problem, participation=0.8)
     for _ in range(20):

@@ -28,11 +28,10 @@ class JointConstants(NamedTuple):
     min_ratio_mean: float = 0.01  # reward, distance from 0 and 1; guard of b(1 - b)
     min_information: float = 1e-6  # 1 / reward²; guard
 
-    patience: float = 2.0  # times the rounds left: many decisions use what is learnt; regret.md
-    unknown_rounds: float = 1000.0  # rounds expected at first without a horizon; growth.md
-    unknown_growth: float = 3.0  # more of them per round played; growth.md
-    settled_rounds: int = 2000  # rounds until prices are updated in turns only; cost
-    settled_period: int = 8  # rounds between a user's updates of prices from then on; cost
+    early_end: float = 0.1  # of a test's observations, if the arm is not better; regret.md
+    unknown_rounds: float = 2000.0  # rounds expected at first without a horizon; growth.md
+    unknown_growth: float = 6.0  # more of them per round played; growth.md
+    plans_per_arm: int = 100  # at least, in the rounds played, and in those left; cost
     min_stake: float = 1e-3  # reward per round, of a whole crowd worth observing; cost
     max_deviations: float = 8.0  # standard deviations beyond which no improvement counts; guard
 

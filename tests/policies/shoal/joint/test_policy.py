@@ -9,10 +9,11 @@ from shoal.environments import make_environment
 from shoal.errors import InvalidInputError
 from shoal.experiments import simulate
 from shoal.instances import lower_bound, uniform
-from shoal.model import Problem
+from shoal.model import Feedback, Plan, Problem
 from shoal.policies import make_policy
 from shoal.policies.shoal.constants import JOINT
 from shoal.policies.shoal.joint.policy import JointPolicy
+from shoal.policies.shoal.joint.posterior import JointPosterior
 
 
 def _share(policy: str, means: np.ndarray, c: int, horizon: int, **options: float) -> float:
@@ -115,27 +116,7 @@ def test_large_shards_use_the_mean_field(rng: np.random.Generator) -> None:
     assert _share("pooled-thompson", means, 5, 500) < 0.5
 
 
-def test_a_change_of_who_may_play_what_is_priced_as_every_round_is(
-    rng: np.random.Generator,
-) -> None:
-    """Where half of the users report, half as many observations are left."""
-    problem = Problem(20, 4, 3, horizon=300)
-    policy = JointPolicy(problem, rng=rng)
-    environment = make_environment(
-        "bernoulli", problem, rng.random((20, 4)), rng=rng, participation=0.5
-    )
-    for _ in range(50):
-        policy.tell(environment.play(policy.ask()))
-    eligible = np.ones((20, 4), bool)
-    eligible[:, 3] = False
-    policy.allow(eligible)
-    at_once = policy._prices.prices.copy()
-    policy.ask()
-    np.testing.assert_array_equal(at_once, policy._prices.prices)
-    assert at_once.max() > 0
-
-
-def test_a_change_of_who_may_play_what_counts_at_once_in_a_settled_run(
+def test_a_change_of_who_may_play_what_counts_at_once_in_a_long_run(
     rng: np.random.Generator,
 ) -> None:
     problem = Problem(20, 4, 3)
@@ -143,9 +124,60 @@ def test_a_change_of_who_may_play_what_counts_at_once_in_a_settled_run(
     environment = make_environment("bernoulli", problem, rng.random((20, 4)), rng=rng)
     everyone, fewer = np.ones((20, 4), bool), np.ones((20, 4), bool)
     fewer[:, 1] = False
-    policy.rounds = JOINT.settled_rounds
+    policy.rounds = 400 * JOINT.plans_per_arm
     for eligible in [everyone] * 10 + [fewer]:
         policy.allow(eligible)
         plan = policy.ask()
         assert eligible[np.arange(20), plan.arms].all()
         policy.tell(environment.play(plan))
+
+
+def test_plans_stay_longer_as_the_run_goes_on(rng: np.random.Generator) -> None:
+    """At least ``plans_per_arm`` plans an arm are in the rounds played, and in those left."""
+    enough = 2 * JOINT.plans_per_arm
+    problem = Problem(12, 2, 3, horizon=20 * enough)
+    policy = JointPolicy(problem, rng=rng)
+    environment = make_environment("bernoulli", problem, rng.random((12, 2)), rng=rng)
+    longest = 0
+    while policy.rounds < 20 * enough:
+        plan = policy.ask()
+        least = min(policy.rounds, 20 * enough - policy.rounds) // enough
+        assert plan.repeats == max(1, least)
+        longest = max(longest, plan.repeats)
+        policy.tell(environment.play(plan))
+    assert longest > 5
+
+
+@pytest.mark.parametrize(("drift", "participation"), [(1e-6, 1.0), (0.0, 0.9)])
+def test_where_means_drift_or_users_are_missing_no_plan_stays(
+    drift: float, participation: float, rng: np.random.Generator
+) -> None:
+    problem = Problem(12, 2, 3, horizon=40 * JOINT.plans_per_arm)
+    policy = JointPolicy(problem, rng=rng, drift=drift)
+    environment = make_environment(
+        "bernoulli", problem, rng.random((12, 2)), rng=rng, participation=participation
+    )
+    for _ in range(10):
+        policy.tell(environment.play(policy.ask()))
+    policy.rounds = 20 * JOINT.plans_per_arm
+    assert policy.ask().repeats == 1
+
+
+def test_a_sum_over_rounds_teaches_what_its_rounds_do(rng: np.random.Generator) -> None:
+    """One update by the sum of ten equal rounds is ten updates, but for the noise's estimate."""
+    problem = Problem(9, 2, 3)
+    arms, groups = np.zeros(9, np.int32), np.repeat(np.arange(3, dtype=np.int32), 3)
+    once, summed = JointPosterior(problem), JointPosterior(problem)
+    total = np.array([1.0, 2.0, 1.0])
+    everyone, released = np.ones(9, np.int32), np.ones(3, np.int32)
+    for _ in range(10):
+        plan = Plan(arms, groups, problem=problem)
+        once.absorb(plan, Feedback(total, released, everyone))
+    plan = Plan(arms, groups, 10, problem=problem)
+    summed.absorb(plan, Feedback(10 * total, 10 * released, 10 * everyone))
+    np.testing.assert_allclose(once.estimates(), summed.estimates(), atol=0.05)
+    np.testing.assert_allclose(
+        np.diagonal(once.belief.covariances, axis1=2, axis2=3),
+        np.diagonal(summed.belief.covariances, axis1=2, axis2=3),
+        atol=0.01,
+    )

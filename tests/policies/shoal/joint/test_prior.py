@@ -10,8 +10,19 @@ from scipy import stats
 from shoal.environments import make_environment
 from shoal.grouping import regroup
 from shoal.model import Plan, Problem
-from shoal.policies.shoal.joint.posterior import JointPosterior
-from shoal.policies.shoal.joint.prior import apply_prior, log_likelihoods, remove_prior
+from shoal.policies.shoal.joint.mixture import mixed
+from shoal.policies.shoal.joint.posterior import JointPosterior, shard_belief
+from shoal.policies.shoal.joint.prior import (
+    RATIOS,
+    SHARES,
+    UserPrior,
+    apply_prior,
+    distances,
+    log_likelihoods,
+    log_mixture_ratio,
+    partially_pool,
+    remove_prior,
+)
 
 Floats = NDArray[np.float64]
 
@@ -81,14 +92,16 @@ def _learn(means: Floats, rounds: int, *, drift: float = 0.0) -> JointPosterior:
 
 def test_users_who_agree_are_found_to_and_others_not(rng: np.random.Generator) -> None:
     levels = np.array([0.2, 0.5, 0.7])
-    agreed = _learn(np.tile(levels, (40, 1)), 300)
+    agreed = _learn(np.tile(levels, (40, 1)), 600)
     uniform = _learn(rng.random((40, 3)), 300)
     alike = np.clip(levels + 0.1 * rng.standard_normal((40, 3)), 0, 1)
     between = _learn(alike, 1_000)
-    assert agreed.user_variances.max() < 1e-3
-    np.testing.assert_allclose(agreed.belief.means[0], np.tile(levels[:, None], 40), atol=0.06)
-    np.testing.assert_allclose(between.user_variances, 0.01, rtol=0.7)
-    np.testing.assert_allclose(uniform.user_variances, 1 / 12, rtol=0.5)
+    assert agreed.belief.prior.core.max() < 2e-3  # a deviation of 0.04: never quite alike
+    mixture = mixed(shard_belief(agreed.belief, 0))
+    means = (mixture.chances * mixture.means).sum(axis=0)
+    np.testing.assert_allclose(means, np.tile(levels[:, None], 40), atol=0.06)
+    np.testing.assert_allclose(between.belief.prior.variance[0], 0.01, rtol=0.7)
+    np.testing.assert_allclose(uniform.belief.prior.variance[0], 1 / 12, rtol=0.5)
 
 
 def test_shards_learn_apart(rng: np.random.Generator) -> None:
@@ -105,9 +118,54 @@ def test_shards_learn_apart(rng: np.random.Generator) -> None:
             regroup(arms[users], 2, 4, users.start, rng.random(40), groups[users])
         plan = Plan(arms, groups, problem=problem)
         posterior.absorb(plan, environment.play(plan))
-    assert posterior.user_variances[0].max() < 2e-3 < 0.03 < posterior.user_variances[1].min()
+    core = posterior.belief.prior.core
+    assert core[0].max() < 2e-3 < 0.03 < core[1].min()
 
 
 def test_where_means_drift_the_spread_is_not_learnt() -> None:
     agreed = _learn(np.full((40, 2), 0.5), 100, drift=1e-6)
-    np.testing.assert_array_equal(agreed.user_variances, 1 / 12)
+    np.testing.assert_array_equal(agreed.belief.prior.core, 1 / 12)
+
+
+def test_agreement_on_one_arm_is_not_agreement_on_another() -> None:
+    """Arms that say the opposite of each other keep their own ratios; silent ones take part."""
+    table = np.zeros((3, len(RATIOS), len(SHARES)))
+    table[0] += 20 * np.log2(RATIOS)[:, None]  # surely 1
+    table[1] -= 20 * np.log2(RATIOS)[:, None]  # surely the least
+    ratios, shares = partially_pool(table)
+    assert ratios[0] > 0.9
+    assert ratios[1] < 1e-3
+    assert 0.05 < ratios[2] < 0.5
+    assert SHARES.min() < shares.min() <= shares.max() < SHARES.max()
+    table[1] = table[0]
+    assert partially_pool(table)[0][2] > 0.7
+
+
+def test_a_mixture_of_one_kind_is_a_normal(rng: np.random.Generator) -> None:
+    values, errors = rng.normal(size=9), rng.random(9)
+    prior = UserPrior(np.array([0.3]), np.array([0.3]), np.array([0.2]))
+    np.testing.assert_allclose(log_mixture_ratio(values, errors, prior), 0, atol=1e-12)
+
+
+def test_a_few_far_users_speak_for_outsiders() -> None:
+    values, errors = np.zeros(40), np.full(40, 0.002)
+    values[:3] = 0.4
+    share = np.array([0.0125, 0.1])
+    prior = UserPrior(np.full(2, 0.001), np.full(2, 0.08), share)
+    few, many = log_mixture_ratio(values, errors, prior) + stats.norm.logpdf(
+        values[:, None], scale=np.sqrt(prior.variance + 0.002)
+    ).sum(axis=0)
+    assert many > few
+
+
+def test_distances_are_what_the_totals_say_without_the_prior(rng: np.random.Generator) -> None:
+    """With the crowd's mean known, a user's distance is seen with its own noise alone."""
+    groups = np.repeat(np.eye(N_USERS), 4, axis=0)  # everyone alone, four times
+    totals = rng.normal(0.0, 0.3, len(groups))
+    inverse = np.linalg.inv(_covariance(0.05)) + groups.T @ groups / NOISE
+    covariance = np.asarray(np.linalg.inv(inverse), np.float64)
+    means = 0.5 + covariance @ groups.T @ totals / NOISE
+    values, errors = distances(means, covariance, 0.05)
+    own = totals.reshape(N_USERS, 4).mean(axis=1)
+    assert np.corrcoef(values, own)[0, 1] > 0.99
+    np.testing.assert_allclose(errors, NOISE / 4, rtol=0.4)

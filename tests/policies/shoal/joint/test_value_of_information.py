@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+from shoal.policies.shoal.constants import JOINT
 from shoal.policies.shoal.joint.value_of_information import expected_improvement, price
 
 
@@ -42,9 +43,12 @@ def test_the_number_of_observations_is_nearly_the_best(gap: float, halving: floa
     variance, rival, left = 0.02, 0.01, 1e9
     both = variance + rival
 
+    chance = min(1.0, 2 * stats.norm.sf(gap / math.sqrt(both)))
+    expected = chance + (1 - chance) * JOINT.early_end
+
     def worth(n: float) -> float:
         moved = math.sqrt(both / (1 + halving / n))
-        return variance / both * left / n * moved * expected_improvement(-gap / moved)
+        return variance / both * left / (n * expected) * moved * expected_improvement(-gap / moved)
 
     best = max(worth(n) for n in np.geomspace(1, 1e6, 4000))
     assert 0.85 * best < price(gap, variance, rival, halving, left) < best * (1 + 1e-6)

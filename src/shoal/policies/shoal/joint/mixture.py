@@ -1,13 +1,15 @@
 """What a user's mean is, if most users are near the crowd and a few are outsiders.
 
 The joint posterior takes a user's distance from the crowd as normal. Here that prior is exchanged
-for the mixture of ``UserPrior``, user by user: the distance's posterior, divided by its prior, is an
-observation x with a precision, which either kind of user explains with its own variance. A user is
-an outsider with the probability that Bayes' rule gives, and has a normal posterior as either kind.
+for the mixture of ``UserPrior``, user by user: the distance's posterior, divided by its prior, is
+an observation x with a precision, which either kind of user explains with its own variance. A user
+is an outsider with the probability that Bayes' rule gives, and has a normal posterior as either.
 """
 
 import math
 from typing import NamedTuple
+
+import numpy as np
 
 from shoal.arrays import FloatArray
 from shoal.kernels import kernel
@@ -18,7 +20,7 @@ CORE, OUTSIDER = range(2)
 
 
 class Mixture(NamedTuple):
-    """The posterior of one shard's users on every arm, as of their last update."""
+    """The posterior of one shard's users on every arm."""
 
     chances: FloatArray  # (2, n_arms, n_users) of being of either kind
     means: FloatArray  # (2, n_arms, n_users) as either kind
@@ -35,7 +37,20 @@ class Crowd(NamedTuple):
 
 
 @kernel()
-def crowd(belief: Belief, arm: int) -> Crowd:
+def mixed(belief: Belief) -> Mixture:
+    """Return what every user's mean is as either kind, and how likely each kind is."""
+    n_arms, n_users = belief.means.shape
+    shape = (2, n_arms, n_users)
+    mixture = Mixture(np.empty(shape), np.empty(shape), np.empty(shape))
+    for arm in range(n_arms):
+        crowd = _crowd(belief, arm)
+        for user in range(n_users):
+            _exchange_prior(belief, arm, user, crowd, mixture)
+    return mixture
+
+
+@kernel()
+def _crowd(belief: Belief, arm: int) -> Crowd:
     """Return the posterior of the crowd's mean, normal given all users' means."""
     prior, n_users = belief.prior, belief.means.shape[1]
     share = prior.share[arm]
@@ -49,15 +64,15 @@ def crowd(belief: Belief, arm: int) -> Crowd:
 
 
 @kernel()
-def update_mixture(belief: Belief, arm: int, user: int, around: Crowd, mixture: Mixture) -> None:
-    """Fill what a user's mean on an arm is as either kind, and how likely each is."""
+def _exchange_prior(belief: Belief, arm: int, user: int, crowd: Crowd, mixture: Mixture) -> None:
+    """Fill one user's part of an arm."""
     prior = belief.prior
     mean, variance = belief.means[arm, user], belief.covariances[arm, user, user]
-    with_crowd = around.weight * belief.covariances[arm, user].sum()
-    distance = mean - around.mean
-    spread = max(variance - 2.0 * with_crowd + around.variance, JOINT.min_variance)
-    spread = min(spread, around.user_variance)
-    precision = max(1.0 / spread - 1.0 / around.user_variance, JOINT.min_information)
+    with_crowd = crowd.weight * belief.covariances[arm, user].sum()
+    distance = mean - crowd.mean
+    spread = max(variance - 2.0 * with_crowd + crowd.variance, JOINT.min_variance)
+    spread = min(spread, crowd.user_variance)
+    precision = max(1.0 / spread - 1.0 / crowd.user_variance, JOINT.min_information)
     pull = distance / spread
     x = pull / precision
     near, far = prior.core[arm] + 1.0 / precision, prior.outsider[arm] + 1.0 / precision

@@ -8,7 +8,7 @@ dissolved. Each released total then updates the posterior of its arm (``posterio
 """
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,16 +18,24 @@ from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem
 from shoal.model.numbers import not_negative
 from shoal.policies.base import ArmMeans, Choice, Policy, rounds_left
+from shoal.policies.beliefs import Beliefs, best_chances
 from shoal.policies.shoal.constants import JOINT
-from shoal.policies.shoal.joint.mixture import CORE, OUTSIDER, Mixture, crowd, update_mixture
-from shoal.policies.shoal.joint.posterior import Belief, JointPosterior, report_rate, shard_belief
+from shoal.policies.shoal.joint.mixture import CORE, OUTSIDER, Mixture, mixed
+from shoal.policies.shoal.joint.posterior import (
+    MEMBERS,
+    REPORTS,
+    Belief,
+    JointPosterior,
+    report_rate,
+    shard_belief,
+)
 from shoal.policies.shoal.joint.value_of_information import (
     Prices,
     Recruits,
     ShardRound,
+    all_prices,
     merit,
     recruit,
-    update_prices,
 )
 
 
@@ -35,8 +43,6 @@ class JointState(NamedTuple):
     """What a shard's plan depends on; with one more axis in front, of all shards."""
 
     belief: Belief
-    mixture: Mixture
-    prices: Prices
     recruits: Recruits
     allowed: BoolArray  # (n_arms, n_users)
 
@@ -55,12 +61,7 @@ class JointPolicy(Policy):
     ``make_shoal`` says what ``drift`` is.
     """
 
-    changing = (*Policy.changing, "posterior", "_mixture", "_prices", "_recruits", "_allowed")
-    earlier_names: ClassVar = {
-        "rival_means": "_gaps",
-        "rival_variances": "_rivals",
-        "regrets": "_doubts",
-    }
+    changing = (*Policy.changing, "posterior", "_recruits", "_allowed")
     takes_merged = True
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator, drift: float = 0.0) -> None:
@@ -68,48 +69,38 @@ class JointPolicy(Policy):
         self._drift = not_negative("drift", drift)
         self.posterior = JointPosterior(problem, drift=drift)
         shards, arms, users = problem.n_shards, problem.n_arms, problem.shard_size
-        self._mixture = Mixture(*np.zeros((3, shards, 2, arms, users)))
-        self._prices = Prices(
-            np.zeros((shards, users), np.int64),
-            *np.zeros((4, shards, arms, users)),
-            np.zeros((shards, users)),
-        )
         self._recruits = Recruits(
-            np.full((shards, arms, users), -1),
-            np.full((shards, arms), np.inf),
-            np.zeros((shards, arms), np.int64),
+            np.full((shards, arms, users), -1), np.full((shards, arms), np.inf)
         )
         self._allowed = np.ones((shards, arms, users), np.bool_)
 
     def _allow(self, eligible: BoolArray) -> None:
         problem = self.problem
         by_shard = eligible.reshape(problem.n_shards, problem.shard_size, problem.n_arms)
-        allowed = np.ascontiguousarray(by_shard.transpose(0, 2, 1))
-        changed = (allowed != self._allowed).any(axis=1)
-        self._allowed = allowed
-        if changed.any():  # not every round updates every user's prices
-            _update_changed(self._all_shards(), changed, self._rounds_left())
+        self._allowed = np.ascontiguousarray(by_shard.transpose(0, 2, 1))
 
     def _choose(self) -> Choice:
         problem = self.problem
         arms = np.empty(problem.n_users, np.int32)
         groups = np.empty(problem.n_users, np.int32)
-        _choose_all(
-            self._all_shards(), problem.min_group_size, self._rounds_left(), self.rounds, self.rng,
-            arms, groups,
-        )  # fmt: skip
-        return arms, groups, 1
-
-    def _all_shards(self) -> JointState:
-        return JointState(
-            self.posterior.belief, self._mixture, self._prices, self._recruits, self._allowed
+        shards = JointState(self.posterior.belief, self._recruits, self._allowed)
+        left = rounds_left(
+            problem, self.rounds, self._drift, JOINT.unknown_rounds, JOINT.unknown_growth
         )
+        _choose_all(shards, problem.min_group_size, left, self.rng, arms, groups)
+        return arms, groups, self._repeats()
 
-    def _rounds_left(self) -> float:
-        """Return the rounds left that count in the value of information."""
-        return JOINT.patience * rounds_left(
-            self.problem, self.rounds, self._drift, JOINT.unknown_rounds, JOINT.unknown_growth
-        )
+    def _repeats(self) -> int:
+        """Return for how many rounds a plan stays: less is learnt in a round as more is known.
+
+        Where users may be missing, as groups may have to be merged, or means drift, for one.
+        """
+        tallies = self.posterior.belief.tallies
+        if self._drift > 0 or (tallies[:, REPORTS] < tallies[:, MEMBERS]).any():
+            return 1
+        horizon = self.problem.horizon
+        left = self.rounds if horizon is None else horizon - self.rounds
+        return max(1, min(self.rounds, left) // (JOINT.plans_per_arm * self.problem.n_arms))
 
     def _learn(self, plan: Plan, feedback: Feedback) -> None:
         self.posterior.absorb(plan, feedback)
@@ -118,42 +109,18 @@ class JointPolicy(Policy):
         """Return each arm's mean over the users who are ``present``, from the posterior."""
         return self.posterior.arm_means(present)
 
-
-@kernel()
-def _one_shard(shards: JointState, s: int) -> JointState:
-    mixture, prices, recruits = shards.mixture, shards.prices, shards.recruits
-    return JointState(
-        shard_belief(shards.belief, s),
-        Mixture(mixture.chances[s], mixture.means[s], mixture.variances[s]),
-        Prices(
-            prices.favourites[s], prices.losses[s], prices.rival_means[s],
-            prices.rival_variances[s], prices.prices[s], prices.regrets[s],
-        ),
-        Recruits(recruits.teams[s], recruits.merits[s], recruits.pauses[s]),
-        shards.allowed[s],
-    )  # fmt: skip
-
-
-@kernel()
-def _update_changed(shards: JointState, changed: BoolArray, left: float) -> None:
-    """Recompute the prices of the users whose arms have ``changed``, (n_shards, n_users)."""
-    for s in range(len(changed)):
-        _update_users(_one_shard(shards, s), changed[s], left)
-
-
-@kernel()
-def _update_users(shard: JointState, due: BoolArray, left: float) -> None:
-    """Recompute what the users who are ``due`` believe and would pay."""
-    belief = shard.belief
-    observations = left * report_rate(belief)
-    for arm in range(len(belief.means)):
-        around = crowd(belief, arm)
-        for user in range(len(due)):
-            if due[user]:
-                update_mixture(belief, arm, user, around, shard.mixture)
-    for user in range(len(due)):
-        if due[user]:
-            update_prices(belief, shard.mixture, shard.prices, shard.allowed, user, observations)
+    def beliefs(self) -> Beliefs:
+        """Return what is believed of every user, from the posterior of both kinds of users."""
+        shards = [
+            mixed(shard_belief(self.posterior.belief, s)) for s in range(self.problem.n_shards)
+        ]
+        chances, means, variances = (
+            np.concatenate(parts, axis=2).transpose(0, 2, 1) for parts in zip(*shards, strict=True)
+        )
+        mean = (chances * means).sum(axis=0)
+        variance = (chances * (variances + (means - mean) ** 2)).sum(axis=0)
+        best = best_chances(chances, means, np.sqrt(variances))
+        return Beliefs(mean, np.sqrt(variance), best, chances[OUTSIDER])
 
 
 @kernel()
@@ -161,7 +128,6 @@ def _choose_all(
     shards: JointState,
     min_group_size: int,
     left: float,
-    rounds: int,
     rng: np.random.Generator,
     arms: IntArray,
     groups: IntArray,
@@ -171,7 +137,12 @@ def _choose_all(
     for s in range(n_shards):
         first, end = s * size, (s + 1) * size
         plan = ShardPlan(arms[first:end], groups[first:end], np.zeros(size, np.bool_))
-        _choose_shard(_one_shard(shards, s), min_group_size, left, rounds, rng, plan, first)
+        shard = JointState(
+            shard_belief(shards.belief, s),
+            Recruits(shards.recruits.teams[s], shards.recruits.merits[s]),
+            shards.allowed[s],
+        )
+        _choose_shard(shard, min_group_size, left, rng, plan, first)
 
 
 @kernel()
@@ -179,33 +150,31 @@ def _choose_shard(
     shard: JointState,
     min_group_size: int,
     left: float,
-    rounds: int,
     rng: np.random.Generator,
     plan: ShardPlan,
     number: int,
 ) -> None:
     """Fill one shard's plan, with groups numbered from ``number``."""
-    belief, prices, allowed = shard.belief, shard.prices, shard.allowed
+    belief, allowed = shard.belief, shard.allowed
     n_arms, n_users = belief.means.shape
     rate = report_rate(belief)
     size = safe_size(min_group_size, rate, n_users)
-    settled = rounds >= JOINT.settled_rounds
+    mixture = mixed(belief)
+    prices = all_prices(belief, mixture, allowed, left * rate)  # as many observations
     plan.groups[:] = -1
-    users = np.arange(n_users)
-    _update_users(shard, (rounds + users) % (JOINT.settled_period if settled else 1) == 0, left)
-    for user in users:
-        plan.arms[user] = _sample(shard.mixture, prices, user, rng)
+    for user in range(n_users):
+        plan.arms[user] = _sample(mixture, prices, user, rng)
         plan.free[user] = allowed[:, user].any()
     regret, row = prices.regrets.sum(), np.empty(n_users)
-    this_round = ShardRound(belief, shard.mixture, prices, min_group_size, left, regret, row)
-    number = _recruit_thin_arms(shard, this_round, size, settled, rng, plan, number)
+    this_round = ShardRound(belief, mixture, prices, min_group_size, left, regret, row)
+    number = _recruit_thin_arms(shard, this_round, size, rng, plan, number)
     crowds, few = small_crowds(plan.arms, plan.free, n_arms, size)
     play_favourites(few, prices.favourites[few], plan.arms, crowds, size)
     cut = group_size(min_group_size, rate, size)  # short groups of a crowd are merged
     for arm in range(n_arms):
-        players = np.flatnonzero(plan.free & (plan.arms == arm))
-        if len(players) >= size:
-            number = _cut_crowd(this_round, arm, players, cut, rng, plan, number)
+        crowd = np.flatnonzero(plan.free & (plan.arms == arm))
+        if len(crowd) >= size:
+            number = _cut_crowd(this_round, arm, crowd, cut, rng, plan, number)
 
 
 @kernel()
@@ -228,7 +197,6 @@ def _recruit_thin_arms(
     shard: JointState,
     this_round: ShardRound,
     size: int,
-    settled: bool,
     rng: np.random.Generator,
     plan: ShardPlan,
     number: int,
@@ -241,13 +209,10 @@ def _recruit_thin_arms(
     for arm in np.argsort(-recruits.merits):
         if (plan.free & (plan.arms == arm)).sum() >= size:
             continue
-        if recruits.pauses[arm] > 0:
-            recruits.pauses[arm] -= 1
-            continue
         able = plan.free & shard.allowed[arm]
         team = np.empty(size, np.int64)
         best = 0.0
-        if able.sum() >= size and shard.prices.prices[arm].max() > 0.0:
+        if able.sum() >= size and this_round.prices.prices[arm].max() > 0.0:
             best = recruit(this_round, arm, able, recruits.teams[arm, :size], team, rng)
         recruits.merits[arm] = best
         if best > 0.0:
@@ -257,8 +222,6 @@ def _recruit_thin_arms(
             plan.groups[team] = number
             plan.free[team] = False
             number += 1
-        elif settled:
-            recruits.pauses[arm] = rng.integers(0, JOINT.settled_period)
     return number
 
 
@@ -266,7 +229,7 @@ def _recruit_thin_arms(
 def _cut_crowd(
     this_round: ShardRound,
     arm: int,
-    players: LongArray,
+    crowd: LongArray,
     size: int,
     rng: np.random.Generator,
     plan: ShardPlan,
@@ -275,13 +238,13 @@ def _cut_crowd(
     """Cut a crowd into random groups that are worth their cost; return the next group number."""
     prices = this_round.prices
     stake = 0.0
-    for user in players:
+    for user in crowd:
         stake += prices.prices[arm, user] + prices.losses[arm, user]
     if stake < JOINT.min_stake:
         return number
-    rng.shuffle(players)
-    for start in range(0, len(players) - size + 1, size):
-        members = players[start : start + size]
+    rng.shuffle(crowd)
+    for start in range(0, len(crowd) - size + 1, size):
+        members = crowd[start : start + size]
         cost = 0.0
         for user in members:
             cost += prices.losses[arm, user]
@@ -289,7 +252,7 @@ def _cut_crowd(
             for user in members:
                 plan.groups[user] = number
             number += 1
-    for user in players:
+    for user in crowd:
         if plan.groups[user] < 0:
             plan.arms[user] = prices.favourites[user]
     return number

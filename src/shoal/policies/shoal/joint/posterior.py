@@ -40,6 +40,15 @@ class Belief(NamedTuple):
     prior: UserPrior
 
 
+class Total(NamedTuple):
+    """Whose rewards a released total holds."""
+
+    arm: int
+    members: LongArray  # (n_members,) who reported
+    times: LongArray  # (n_members,) how often
+    n_rounds: int  # in which it was released
+
+
 class JointPosterior(Stateful):
     """The joint posterior of every shard's users on every arm."""
 
@@ -87,7 +96,7 @@ class JointPosterior(Stateful):
         """Update by every released total, then add the drift to the variances."""
         least = self._problem.min_group_size
         _absorb_all(self.belief, round_totals(plan, feedback), least, self._drift)
-        self._rounds += 1
+        self._rounds += plan.repeats
         if self._rounds >= self._next_refresh and self._drift == 0:
             self._next_refresh = math.ceil(self._rounds * JOINT.refresh_growth)
             for shard in range(self._problem.n_shards):
@@ -139,14 +148,19 @@ def reward_noise(mean: float, variance: float) -> float:
 
 
 @kernel()
-def sum_variance(covariance: FloatArray, members: LongArray, row: FloatArray) -> float:
-    """Fill ``row`` with the covariance of everyone with the members' sum; return its variance."""
+def sum_variance(
+    covariance: FloatArray, members: LongArray, times: LongArray, row: FloatArray
+) -> float:
+    """Fill ``row`` with the covariance of everyone with the members' sum; return its variance.
+
+    Each member's mean is in the sum as many ``times`` as it reported.
+    """
     row[:] = 0.0
-    for member in members:
-        row += covariance[member]
+    for index in range(len(members)):
+        row += times[index] * covariance[members[index]]
     variance = 0.0
-    for member in members:
-        variance += row[member]
+    for index in range(len(members)):
+        variance += times[index] * row[members[index]]
     return variance
 
 
@@ -158,45 +172,49 @@ def absorb(belief: Belief, played: RoundTotals, min_group_size: int) -> None:
     for group in played.groups:
         if group >= 0:
             low, high = min(low, group), max(high, group)
-    reporters = np.empty(n_users, np.int64)
+    reporters, times = np.empty((2, n_users), np.int64)
     row = np.empty(n_users)
     scale, rate = overdispersion(belief), report_rate(belief)
     for number in range(low, high + 1):
-        n_members, n_reports, arm = 0, 0, -1
+        n_members, n_reporters, arm = 0, 0, -1
         for user in range(n_users):
             if played.groups[user] == number:
                 n_members += 1
                 arm = played.arms[user]
                 if played.reported[user]:
-                    reporters[n_reports] = user
-                    n_reports += 1
+                    reporters[n_reporters] = user
+                    times[n_reporters] = played.reported[user]
+                    n_reporters += 1
         if n_members == 0:
             continue
-        belief.tallies[MEMBERS] += n_members
-        if not played.released[number]:
+        n_rounds = played.released[number]
+        if n_rounds == 0:
             # Withheld: fewer than min_group_size of them reported.
+            belief.tallies[MEMBERS] += n_members
             belief.tallies[REPORTS] += min(min_group_size - 1.0, n_members * rate)
             continue
-        belief.tallies[REPORTS] += n_reports
-        _update(belief, arm, reporters[:n_reports], played.totals[number], scale, row)
+        belief.tallies[MEMBERS] += n_members * n_rounds
+        belief.tallies[REPORTS] += times[:n_reporters].sum()
+        total = Total(arm, reporters[:n_reporters], times[:n_reporters], n_rounds)
+        _update(belief, total, played.totals[number], scale, row)
 
 
 @kernel()
-def _update(
-    belief: Belief, arm: int, members: LongArray, total: float, scale: float, row: FloatArray
-) -> None:
+def _update(belief: Belief, of: Total, total: float, scale: float, row: FloatArray) -> None:
     """Update by one total, a Kalman step; ``scale`` is the overdispersion."""
-    means, covariance = belief.means[arm], belief.covariances[arm]
+    means, covariance = belief.means[of.arm], belief.covariances[of.arm]
     error, noise = total, 0.0
-    for user in members:
-        error -= means[user]
-        noise += reward_noise(means[user], covariance[user, user])
-    variance = sum_variance(covariance, members, row)
+    for index in range(len(of.members)):
+        user, times = of.members[index], of.times[index]
+        error -= times * means[user]
+        noise += times * reward_noise(means[user], covariance[user, user])
+    variance = sum_variance(covariance, of.members, of.times, row)
     if variance < noise:  # of well-known means the error shows the noise
-        belief.tallies[SQUARED_ERRORS] += error * error - variance
-        belief.tallies[EXPECTED_SQUARES] += noise
+        belief.tallies[SQUARED_ERRORS] += (error * error - variance) / of.n_rounds
+        belief.tallies[EXPECTED_SQUARES] += noise / of.n_rounds
     noise *= scale
-    belief.noise[arm] += JOINT.noise_rate * (noise - belief.noise[arm])
+    rate = min(1.0, JOINT.noise_rate * of.n_rounds)
+    belief.noise[of.arm] += rate * (noise / of.n_rounds - belief.noise[of.arm])
     precision = 1.0 / (variance + noise)
     evidence = 0.25 * error * error * precision - 0.5 * LOG_2  # for twice the variance
     belief.tallies[CHANGE] = max(0.0, belief.tallies[CHANGE] + evidence)

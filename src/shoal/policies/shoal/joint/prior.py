@@ -2,9 +2,9 @@
 
 On an arm of mean b most users differ from the crowd by a variance of r b(1 - b); a few, the
 outsiders, by that of uniform means. The ratio r is one of ``RATIOS``, the outsiders' share one of
-``SHARES``, each learnt per arm. With probability 1/2 all arms of a shard have the same r, so that an
-arm of which little is known learns from the others, and an arm on which users agree does not make
-them agree elsewhere.
+``SHARES``, each learnt per arm. With probability 1/2 all arms of a shard have the same r, so that
+an arm of which little is known learns from the others, and an arm on which users agree does not
+make them agree elsewhere.
 
 A posterior's inverse covariance less the prior's is the information A, and its inverse covariance
 times its mean, counted from the prior's, a vector v. In A's eigenvectors, with eigenvalues a and u
@@ -26,7 +26,7 @@ from shoal.arrays import FloatArray
 from shoal.policies.shoal.constants import JOINT
 from shoal.threads import one_thread
 
-RATIOS = 2.0 ** -np.arange(JOINT.n_ratios)
+RATIOS: FloatArray = 2.0 ** -np.arange(JOINT.n_ratios, dtype=np.float64)
 SHARES = np.array(JOINT.outsider_shares)
 
 

@@ -2,8 +2,9 @@
 
 The knowledge gradient of docs/theory.md, "The price of information": ``gap`` is d, ``variance`` and
 ``rival_variance`` are v and v', ``rounds_left`` is L and ``halving`` is rho. The best number n of
-observations has a closed form after Frazier and Powell (2010), within 15 % of the best. A user who
-may be an outsider pays the price as either kind, times the chance of being one.
+observations has a closed form after Frazier and Powell (2010), within 15 % of the best. Where an
+arm is hardly ever better, most tests end early, so that they cost less. A user who may be an
+outsider pays the price as either kind, times the chance of being one.
 
 Where fewer users want an arm than a group needs, nothing would ever be learnt about it. So a group
 is recruited from all who may play it: the candidate of the highest merit, if there is one whose
@@ -29,7 +30,7 @@ from shoal.policies.shoal.joint.posterior import (
 
 
 class Prices(NamedTuple):
-    """What one shard's users would lose and pay on each arm, as of their last update.
+    """What one shard's users would lose and pay on each arm.
 
     An arm's rival is the favourite, and the favourite's the second best. Rewards per round.
     """
@@ -59,7 +60,6 @@ class Recruits(NamedTuple):
 
     teams: LongArray  # (n_arms, n_users) the last team, -1 beyond its end
     merits: FloatArray  # (n_arms,) its merit
-    pauses: LongArray  # (n_arms,) rounds before the next attempt
 
 
 @kernel()
@@ -79,7 +79,7 @@ def price(
     at the present rate, that halve ``variance``.
     """
     both = variance + rival_variance
-    ratio = gap * gap / both if gap > 0.0 else 1.0
+    ratio = gap * gap / both if gap >= 0.0 else 1.0
     if ratio > JOINT.max_deviations * JOINT.max_deviations:
         return 0.0
     n = 0.25 * halving * (ratio - 1.0 + math.sqrt(1.0 + 6.0 * ratio + ratio * ratio))
@@ -89,7 +89,9 @@ def price(
     deviation = math.sqrt(both / (1.0 + halving / n))
     if gap > JOINT.max_deviations * deviation:
         return 0.0
-    weight = variance / both * (rounds_left - n) / n
+    chance = min(1.0, math.erfc(gap / math.sqrt(2.0 * both)))  # twice that the arm is better
+    n_expected = n * (chance + (1.0 - chance) * JOINT.early_end)
+    weight = variance / both * (rounds_left - n) / n_expected
     return weight * deviation * expected_improvement(-gap / deviation)
 
 
@@ -113,7 +115,21 @@ def mixed_price(
 
 
 @kernel()
-def update_prices(
+def all_prices(belief: Belief, mixture: Mixture, allowed: BoolArray, rounds_left: float) -> Prices:
+    """Return every user's losses and prices on the ``allowed`` arms, (n_arms, n_users)."""
+    n_arms, n_users = allowed.shape
+    shape = (n_arms, n_users)
+    prices = Prices(
+        np.zeros(n_users, np.int64), np.full(shape, np.inf), np.zeros(shape), np.zeros(shape),
+        np.zeros(shape), np.zeros(n_users),
+    )  # fmt: skip
+    for user in range(n_users):
+        _fill_prices(belief, mixture, prices, allowed, user, rounds_left)
+    return prices
+
+
+@kernel()
+def _fill_prices(
     belief: Belief,
     mixture: Mixture,
     prices: Prices,
@@ -121,7 +137,7 @@ def update_prices(
     user: int,
     rounds_left: float,
 ) -> None:
-    """Recompute one user's losses and prices on the ``allowed`` arms, (n_arms, n_users)."""
+    """Fill one user's part."""
     n_arms = len(belief.means)
     means, variances = np.empty(n_arms), np.empty(n_arms)
     first, second = -1, -1
@@ -133,10 +149,7 @@ def update_prices(
             elif second < 0 or means[arm] > means[second]:
                 second = arm
     prices.favourites[user] = max(first, 0)
-    prices.regrets[user] = 0.0
     for arm in range(n_arms):
-        prices.prices[arm, user] = 0.0
-        prices.losses[arm, user] = np.inf
         if second < 0 or not allowed[arm, user]:
             continue
         rival = second if arm == first else first
@@ -177,7 +190,8 @@ def value_of_total(this_round: ShardRound, arm: int, members: LongArray, noise: 
     """
     prices, rounds_left, row = this_round.prices, this_round.rounds_left, this_round.row
     covariance = this_round.belief.covariances[arm]
-    total_variance = sum_variance(covariance, members, row) + noise
+    once = np.ones(len(members), np.int64)
+    total_variance = sum_variance(covariance, members, once, row) + noise
     value = 0.0
     for user in range(len(row)):
         variance = covariance[user, user]

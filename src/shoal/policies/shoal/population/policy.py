@@ -16,6 +16,7 @@ from shoal.grouping import RoundTotals, cut_crowds, group_size, safe_size
 from shoal.model import Feedback, Plan, Problem, Stateful
 from shoal.model.numbers import not_negative
 from shoal.policies.base import ArmMeans, Choice, Policy, rounds_left
+from shoal.policies.beliefs import Beliefs, best_chances
 from shoal.policies.shoal.constants import POPULATION
 from shoal.policies.shoal.population.belief import Decision, PopulationBelief
 from shoal.policies.shoal.population.lookahead import (
@@ -26,6 +27,7 @@ from shoal.policies.shoal.population.lookahead import (
     return_unseen,
 )
 from shoal.policies.shoal.population.panel import PANEL_ALL, best_panel_share
+from shoal.policies.shoal.population.posterior import marginals
 from shoal.policies.shoal.population.prior import learn_prior
 
 
@@ -87,6 +89,15 @@ class PopulationPolicy(Policy):
         means = shares @ np.array([belief.means for belief in beliefs])
         variances = shares**2 @ np.array([belief.mean_variances for belief in beliefs])
         return ArmMeans.normal(means, np.sqrt(variances))
+
+    def beliefs(self) -> Beliefs:
+        """Return what is believed of every user; outsiders are not modelled here."""
+        beliefs = [shard.belief for shard in self.shards]
+        parts = [marginals(belief.prior(), belief.evidence) for belief in beliefs]
+        means, variances = (np.concatenate(part) for part in zip(*parts, strict=True))
+        deviations = np.sqrt(variances)
+        best = best_chances(np.ones((1, *means.shape)), means[None], deviations[None])
+        return Beliefs(means, deviations, best, np.zeros_like(means))
 
     def _rounds_left(self, rounds: int) -> float:
         return rounds_left(

@@ -96,3 +96,17 @@ def infer(prior: Prior, evidence: Evidence, user: int, posterior: Posterior) -> 
             loadings[arm, a] *= share
         specific[arm] = prior.specific[arm] * share
         means[arm] = mean + specific[arm] * (value[arm] - weight * mean)
+
+
+@kernel(fastmath=True)
+def marginals(prior: Prior, evidence: Evidence) -> tuple[FloatArray, FloatArray]:
+    """Return every user's means and their variances, each (n_users, n_arms)."""
+    n_users, n_arms = evidence.precision.shape
+    posterior = workspace(n_arms, prior.factors.shape[1])
+    means, variances = np.empty((2, n_users, n_arms))
+    for user in range(n_users):
+        infer(prior, evidence, user, posterior)
+        means[user] = posterior.means
+        for arm in range(n_arms):
+            variances[user, arm] = posterior.specific[arm] + (posterior.loadings[arm] ** 2).sum()
+    return means, variances
