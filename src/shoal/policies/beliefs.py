@@ -9,7 +9,7 @@ from scipy.special import ndtr
 
 from shoal.arrays import FloatArray
 
-N_STEPS = 200  # of an integral over means; three digits
+N_PLACES = 200  # of an integral over means; three digits
 N_DEVIATIONS = 5.0  # around a mean that the integral covers
 
 
@@ -42,7 +42,7 @@ def best_chances(weights: FloatArray, means: FloatArray, deviations: FloatArray)
         high = (mean + N_DEVIATIONS * deviation).max()
         places = np.concatenate(
             [
-                np.linspace(low, high, N_STEPS),
+                np.linspace(low, high, N_PLACES),
                 (mean + deviation * np.linspace(-3, 3, 25)[:, None, None]).ravel(),
             ]
         )

@@ -18,8 +18,10 @@ from shoal.policies.shoal.joint.prior import (
     UserPrior,
     apply_prior,
     distances,
+    log_density,
     log_likelihoods,
-    log_mixture_ratio,
+    log_mixture_density,
+    mixture_likelihoods,
     partially_pool,
     remove_prior,
 )
@@ -144,7 +146,9 @@ def test_agreement_on_one_arm_is_not_agreement_on_another() -> None:
 def test_a_mixture_of_one_kind_is_a_normal(rng: np.random.Generator) -> None:
     values, errors = rng.normal(size=9), rng.random(9)
     prior = UserPrior(np.array([0.3]), np.array([0.3]), np.array([0.2]))
-    np.testing.assert_allclose(log_mixture_ratio(values, errors, prior), 0, atol=1e-12)
+    np.testing.assert_allclose(
+        log_mixture_density(values, errors, prior), log_density(values, errors, prior.variance)
+    )
 
 
 def test_a_few_far_users_speak_for_outsiders() -> None:
@@ -152,9 +156,7 @@ def test_a_few_far_users_speak_for_outsiders() -> None:
     values[:3] = 0.4
     share = np.array([0.0125, 0.1])
     prior = UserPrior(np.full(2, 0.001), np.full(2, 0.08), share)
-    few, many = log_mixture_ratio(values, errors, prior) + stats.norm.logpdf(
-        values[:, None], scale=np.sqrt(prior.variance + 0.002)
-    ).sum(axis=0)
+    few, many = log_mixture_density(values, errors, prior)
     assert many > few
 
 
@@ -169,3 +171,15 @@ def test_distances_are_what_the_totals_say_without_the_prior(rng: np.random.Gene
     own = totals.reshape(N_USERS, 4).mean(axis=1)
     assert np.corrcoef(values, own)[0, 1] > 0.99
     np.testing.assert_allclose(errors, NOISE / 4, rtol=0.4)
+
+
+def test_users_who_are_never_seen_apart_say_no_more_than_their_totals() -> None:
+    """Without the weight, far users would count once for each user of their groups."""
+    variances = np.array([0.1, 0.001])
+    prior = UserPrior(variances, np.maximum(variances, 0.08), np.full(2, 0.0125))
+    values, errors = np.tile([0.4, -0.4], 30), np.full(60, 0.01)
+    apart = log_density(values, errors, prior.variance)
+    normal = 0.2 * apart  # as if groups of five were all that was seen
+    likelihoods = mixture_likelihoods(normal, values, errors, prior)
+    mixtures = log_mixture_density(values, errors, prior)
+    np.testing.assert_allclose(np.diff(likelihoods), 0.2 * np.diff(mixtures), rtol=1e-6)

@@ -82,8 +82,8 @@ def _exchange_prior(belief: Belief, arm: int, user: int, crowd: Crowd, mixture: 
     mixture.chances[CORE, arm, user] = 1.0 / (1.0 + odds)
     slope = (variance - with_crowd) / spread  # of the mean against its distance from the crowd
     for kind in range(2):
-        own = prior.core[arm] if kind == CORE else prior.outsider[arm]
-        new_spread = 1.0 / (1.0 / own + precision)
+        distance_variance = prior.core[arm] if kind == CORE else prior.outsider[arm]
+        new_spread = 1.0 / (1.0 / distance_variance + precision)
         new_variance = variance + slope * slope * (new_spread - spread)
         mixture.means[kind, arm, user] = mean + slope * (new_spread * pull - distance)
         mixture.variances[kind, arm, user] = max(new_variance, JOINT.min_variance)

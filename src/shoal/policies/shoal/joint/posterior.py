@@ -40,7 +40,7 @@ class Belief(NamedTuple):
     prior: UserPrior
 
 
-class Total(NamedTuple):
+class TotalMembers(NamedTuple):
     """Whose rewards a released total holds."""
 
     arm: int
@@ -195,12 +195,12 @@ def absorb(belief: Belief, played: RoundTotals, min_group_size: int) -> None:
             continue
         belief.tallies[MEMBERS] += n_members * n_rounds
         belief.tallies[REPORTS] += times[:n_reporters].sum()
-        total = Total(arm, reporters[:n_reporters], times[:n_reporters], n_rounds)
-        _update(belief, total, played.totals[number], scale, row)
+        members = TotalMembers(arm, reporters[:n_reporters], times[:n_reporters], n_rounds)
+        _update(belief, members, played.totals[number], scale, row)
 
 
 @kernel()
-def _update(belief: Belief, of: Total, total: float, scale: float, row: FloatArray) -> None:
+def _update(belief: Belief, of: TotalMembers, total: float, scale: float, row: FloatArray) -> None:
     """Update by one total, a Kalman step; ``scale`` is the overdispersion."""
     means, covariance = belief.means[of.arm], belief.covariances[of.arm]
     error, noise = total, 0.0

@@ -15,7 +15,8 @@ c, is
     h = sum of u v / (1 + a t),  p = 1 / c + sum of u² a / (1 + a t).
 
 The posterior under another t follows from the same sums. A mixture's likelihood is that of the
-normal with its variance, corrected user by user (``log_mixture_ratio``).
+normal with its variance, corrected user by user as if users were observed apart
+(``mixture_likelihoods``).
 """
 
 from typing import NamedTuple
@@ -76,10 +77,11 @@ def learn_user_prior(means: FloatArray, covariances: FloatArray, prior: UserPrio
     ):
         likelihood = remove_prior(mean - centre, covariance, variance, shared)
         candidates = _candidates(scale, RATIOS[:, None], SHARES)
-        table = log_likelihoods(likelihood, candidates.variance.ravel(), shared)
-        values, errors = distances(mean, covariance, variance)
-        table = table.reshape(candidates.variance.shape)
-        log_tables.append(table + log_mixture_ratio(values, errors, candidates))
+        normal = log_likelihoods(likelihood, candidates.variance.ravel(), shared)
+        apart = distances(mean, covariance, variance)
+        log_tables.append(
+            mixture_likelihoods(normal.reshape(candidates.share.shape), *apart, candidates)
+        )
         likelihoods.append(likelihood)
     learnt = _candidates(scales, *partially_pool(np.array(log_tables)))
     for old, new in zip(prior, learnt, strict=True):
@@ -133,22 +135,35 @@ def distances(
     return (means - crowd) / (variances * information), 1 / information
 
 
-def log_mixture_ratio(values: FloatArray, errors: FloatArray, prior: UserPrior) -> FloatArray:
-    """Return the log likelihood of mixtures less that of normals of the same variances.
+def mixture_likelihoods(
+    normal: FloatArray, values: FloatArray, errors: FloatArray, prior: UserPrior
+) -> FloatArray:
+    """Return the log likelihood of mixtures from that of normals of the same variances.
 
-    ``values`` are independent observations of users' distances with variances ``errors``; the
-    result has the shape of the prior's fields.
+    ``values`` are observations of users' distances with variances ``errors``. Taken as independent
+    they say too much, as totals hold several users: by how much, the ``normal`` likelihood shows,
+    which is exact, beside the one that such observations would have.
     """
+    users_apart = log_density(values, errors, prior.variance)
+    best = np.unravel_index(normal.argmax(), normal.shape)
+    exact, apart = normal - normal[best], users_apart - users_apart[best]
+    weight = np.clip((exact * apart).sum() / max((apart**2).sum(), JOINT.min_variance), 0, 1)
+    return np.asarray(normal + weight * (log_mixture_density(values, errors, prior) - users_apart))
 
-    def log_density(variance: FloatArray) -> FloatArray:
-        total = variance[..., None] + errors
-        return np.asarray(-0.5 * (values**2 / total + np.log(total)))
 
+def log_density(values: FloatArray, errors: FloatArray, variance: FloatArray) -> FloatArray:
+    """Return the log density of all values under each normal prior ``variance``, to a constant."""
+    total = variance[..., None] + errors
+    return np.asarray(-0.5 * (values**2 / total + np.log(total)).sum(axis=-1))
+
+
+def log_mixture_density(values: FloatArray, errors: FloatArray, prior: UserPrior) -> FloatArray:
+    """Return the log density of all values under each prior, to the same constant."""
+    core, outsider = prior.core[..., None] + errors, prior.outsider[..., None] + errors
     share = prior.share[..., None]
-    mixture = np.logaddexp(
-        np.log1p(-share) + log_density(prior.core), np.log(share) + log_density(prior.outsider)
-    )
-    return np.asarray((mixture - log_density(prior.variance)).sum(axis=-1))
+    of_core = np.log1p(-share) - 0.5 * (values**2 / core + np.log(core))
+    of_outsider = np.log(share) - 0.5 * (values**2 / outsider + np.log(outsider))
+    return np.asarray(np.logaddexp(of_core, of_outsider).sum(axis=-1))
 
 
 def remove_prior(
