@@ -1,4 +1,4 @@
-"""Learners: one file a policy, each on the same problem and the same plans."""
+"""Learners: one package a family, each on the same problem and the same plans."""
 
 from shoal.policies.base import ArmMeans, Policy
 from shoal.policies.registry import POLICIES, Entry, find_policy, make_policy

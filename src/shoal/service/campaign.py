@@ -103,7 +103,10 @@ class Campaign(Frozen):
     def problem(self) -> Problem:
         """Return the problem that the policy plays: one user per seat, one arm per slot."""
         bounded = self.noise is None  # a noisy total may be below 0, or above its reports
-        return Problem(self.seats, self.n_arms, self.min_reporters, self.horizon, bounded=bounded)
+        return Problem(
+            self.seats, self.n_arms, min_group_size=self.min_reporters,  # also among colluders
+            horizon=self.horizon, bounded=bounded,
+        )  # fmt: skip
 
     def is_flexible(self) -> bool:
         """Return whether the policy can restrict who plays what; others plan for all seats."""
