@@ -47,6 +47,7 @@ def gain_of(means: FloatArray) -> float:
     return float(means.max(axis=1).mean() - means.mean(axis=0).max())
 
 
+@pytest.mark.slow
 def test_users_who_agree_have_no_gain() -> None:
     claimed, above = [], 0
     for seed in range(10):
@@ -69,6 +70,7 @@ def test_users_who_like_everything_more_have_no_gain() -> None:
     assert population.covariance.min() > 0  # they do differ, and on all arms alike
 
 
+@pytest.mark.slow
 def test_the_true_gain_lies_inside_for_every_kind_of_taste() -> None:
     inside = 0
     for seed in range(12):

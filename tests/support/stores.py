@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from shoal.service.store import Database
 from shoal.service.store.migrate import StoreRole, upgrade
@@ -18,8 +21,23 @@ class Stores:
 
     def open(self, role: StoreRole) -> Database:
         database = Database(getattr(self, role))
-        upgrade(database, role)
+        if database.file and not database.exists():
+            database.create()
+            database.file.write_bytes(_new_sqlite_store(role))
+        else:
+            upgrade(database, role)
         return database
+
+
+@cache
+def _new_sqlite_store(role: StoreRole) -> bytes:
+    """A store as ``upgrade`` makes it, which takes longer than most tests."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "store.db"
+        database = Database(f"sqlite:///{file}")
+        upgrade(database, role)
+        database.close()
+        return file.read_bytes()
 
 
 def as_user(uri: str, role: str, *, database: str | None = None) -> str:

@@ -60,7 +60,9 @@ def first_arms(active: BoolArray) -> WholeArray:
 
 
 def concatenate(parts: Sequence[Decomposition]) -> Decomposition:
-    """Return one decomposition that plays all of ``parts``."""
+    """Return one decomposition that plays all of ``parts``; a single one is not copied."""
+    if len(parts) == 1:
+        return parts[0]
     return Decomposition(
         np.concatenate([part.assignments for part in parts]),
         np.concatenate([part.repeats for part in parts]),

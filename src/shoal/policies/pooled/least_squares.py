@@ -44,10 +44,11 @@ class Pooled(Elicitor):
         """Return new random groups for one round, or none once all shards have committed."""
         problem = self._problem
         groups = np.full(problem.n_users, -1, np.int32)
-        if self._committed.all():
+        learning = np.flatnonzero(~self._committed).tolist()
+        if not learning:
             return self._arms, groups, FOR_EVER
         uniforms = self._rng.random(problem.n_users)
-        for shard in np.flatnonzero(~self._committed).tolist():
+        for shard in learning:
             users = problem.shard(shard)
             regroup(
                 self._arms[users], problem.n_arms, problem.min_group_size, users.start,
