@@ -28,7 +28,7 @@ class JointConstants(NamedTuple):
     min_ratio_mean: float = 0.01  # reward, distance from 0 and 1; guard of b(1 - b)
     min_information: float = 1e-6  # 1 / reward²; guard
 
-    early_end: float = 0.1  # of a test's observations, if the arm is not better; regret.md
+    early_end: float = 0.02  # of a test's observations, if the arm is not better; regret.md
     unknown_rounds: float = 2000.0  # rounds expected at first without a horizon; growth.md
     unknown_growth: float = 6.0  # more of them per round played; growth.md
     plans_per_arm: int = 100  # at least, in the rounds played, and in those left; cost
