@@ -7,6 +7,7 @@ from importlib import import_module
 
 ALL = (
     "paper",
+    "reproduction",
     "regret",
     "survey",
     "conditions",
@@ -16,6 +17,7 @@ ALL = (
     "speed",
     "throughput",
     "decompositions",
+    "theory",
     "engines",
     "price",
     "placebo",

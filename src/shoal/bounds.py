@@ -2,12 +2,14 @@
 
 Every ``_upper`` and ``_lower`` leaves out the constant, and the upper bounds (the paper's Õ) also
 leave out factors polylogarithmic in N, K, C and T. So a value alone means nothing; ratios of values
-tell how regret grows. Every ``_bound`` is a theorem with its constants. ``n_users``, ``n_arms``, ``min_group_size``, ``horizon`` and ``cluster_size`` are the paper's
-N, K, C, T and U. Shards learn alone, so a problem's bound is the sum of its shards'.
+tell how regret grows. Every ``_bound`` is a theorem with its constants. ``n_users``, ``n_arms``,
+``min_group_size``, ``horizon`` and ``cluster_size`` are the paper's N, K, C, T and U. Shards learn
+alone, so a problem's bound is the sum of its shards'.
 """
 
 from math import isfinite, log, log2, sqrt
 
+from shoal.decompositions.beta.search import least_beta
 from shoal.errors import InvalidInputError
 from shoal.grouping import least_information
 from shoal.model import Problem
@@ -29,20 +31,17 @@ def approximation_ratio(problem: Problem, cluster_size: int) -> int:
 
 
 def decomposition_ratio(n_arms: int, min_crowd: int, cluster_size: int) -> float:
-    """Return s + 1 − 1/K with s = crowd/U, above which no graph's best ratio 1/beta lies.
+    """Return a bound on the best ratio 1/beta of every U-batched graph, at most 2 − 1/K.
 
-    The decomposition theorem, for U from a crowd (C+1, or 2C for the pooled estimator) to K
-    crowds; from there on it is 1. With two or three arms it is shown for s = 1 alone, and 2 − 1/K
-    is returned for smaller s.
+    The decomposition theorem: s + 1 − 1/K with s = crowd/U, for U from a crowd (C+1, or 2C for the
+    pooled estimator) to K crowds, and 1 from there on; see ``least_beta`` for two and three arms.
 
     >>> [decomposition_ratio(10, 5, size) for size in (5, 10, 50, 60)]
     [1.9, 1.4, 1.0, 1.0]
     """
-    size = whole_number("cluster_size", cluster_size, least=whole_number("min_crowd", min_crowd))
-    if size >= n_arms * min_crowd:
-        return 1.0
-    share = min_crowd / size if whole_number("n_arms", n_arms) >= 4 else 1.0
-    return share + 1 - 1 / n_arms
+    crowd = whole_number("min_crowd", min_crowd)
+    size = whole_number("cluster_size", cluster_size, least=crowd)
+    return float(1 / least_beta(whole_number("n_arms", n_arms), crowd, size))
 
 
 def batched_bandit_upper(problem: Problem) -> float:

@@ -1,7 +1,7 @@
 """Greedy decomposition (Section 3.4.1): one assignment an arm, with everyone who wants it.
 
 Section 3.4.1 prints D copies of each arm's assignment. Appendix B goes through the arms "until all
-the demand is met", which takes no more than the largest ceil(D/|A_i|) of the users who want the arm.
+the demand is met", which takes no more than the largest ceil(D/|A_i|) of those who want the arm.
 """
 
 import numpy as np

@@ -8,8 +8,8 @@ they have played least. Users without an open arm wait at home.
 The sets must treat all arms and all pairs of arms alike. So the arms are placed at random among the
 2^a - 1 nonzero vectors of GF(2)^a, with 2^(a-1) ≤ K < 2^a, and the sets are the complements of the
 hyperplanes, one for each nonzero vector: any two arms are separated by exactly 2^(a-2) of them in
-each direction. In some of the placements the hyperplanes themselves are open, so that an arm is open
-in K/(2K-1) of the assignments. Where clusters are larger than a crowd, all arms are open in some.
+each direction. In some of the placements the hyperplanes themselves are open, so that an arm is
+open in K/(2K-1) of the assignments. Where clusters are larger than a crowd, some open all arms.
 """
 
 import math
