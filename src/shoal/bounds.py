@@ -109,7 +109,7 @@ def pooled_elimination_bound(
     >>> problem = Problem(n_users=50, n_arms=5, min_group_size=4, horizon=10**9)
     >>> bound = pooled_elimination_bound(problem, approximation_ratio=1.8)
     >>> round(bound / (50 * sqrt(4 * 5 * 10**9)), 1)
-    615.9
+    541.2
     """
     n, k, c, t = problem.shard_size, problem.n_arms, problem.min_group_size, _horizon(problem)
     logarithm, n_batches = log(n * k * t), max(2, round(log2(max(2.0, log2(t)))))
@@ -146,7 +146,7 @@ def pooled_explore_then_commit_bound(problem: Problem) -> float:
 
     >>> problem = Problem(n_users=50, n_arms=5, min_group_size=4, horizon=100_000)
     >>> round(pooled_explore_then_commit_bound(problem) / 50)
-    49413
+    37144
     """
     n, k, t = problem.shard_size, problem.n_arms, _horizon(problem)
     information, proxy = least_information(n, problem.min_group_size), _variance_proxy(problem)

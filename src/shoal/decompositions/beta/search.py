@@ -3,8 +3,8 @@
 It is K/(2K-1) for U = C+1, and docs/theory.md has a bound for larger U, which the search can only
 confirm or miss.
 
-The search goes through all graphs with K·U users, up to renaming arms and users, where those are
-few; then, and else, it tries some candidates and anneals: a user's active arms change, a user comes
+The search tries some candidates, goes through all graphs with K·U users, up to renaming arms and
+users, where those are few, and then anneals: a user's active arms change, a user comes
 or goes, always within the U-batched graphs, and graphs of larger beta are accepted less and less.
 The hardest graph is returned with its beta as a fraction and the proof of it.
 
@@ -93,6 +93,7 @@ def hardest_graph(
     graphs = _GraphClass(n_arms, cluster_size)
     limit = np.inf if max_graphs is None else max_graphs
     search = _Search(graphs, min_crowd, exact, seconds, limit, on_progress)
+    search.try_candidates()
     exhausted = search.exhaust()
     search.anneal(rng)
     return HardestGraph(
@@ -137,13 +138,20 @@ class _Search:
     hardest: LongArray = field(default_factory=lambda: np.zeros(0, np.int64))
     beta: float = np.inf
     n_tried: int = 0
-    phase: str = "exhaustive"
+    phase: str = ""
     start: float = field(default_factory=monotonic)
     known: dict[bytes, float] = field(default_factory=dict)
 
+    def try_candidates(self) -> None:
+        """Try the graphs that are likely to be hard; the hardest known is one of them."""
+        self.phase = "candidates"
+        for counts in self.graphs.candidate_graphs():
+            if not self._is_over():
+                self._try(counts)
+
     def exhaust(self) -> bool:
         """Try all graphs with the fewest users, if they are few; return whether it did."""
-        graphs = self.graphs
+        graphs, self.phase = self.graphs, "exhaustive"
         if comb(graphs.min_users + len(graphs.patterns) - 1, graphs.min_users) > MOST_LISTED_GRAPHS:
             return False
         for counts in graphs.smallest():
@@ -155,9 +163,6 @@ class _Search:
     def anneal(self, rng: np.random.Generator) -> None:
         """Walk from graph to graph until the time is over; start again when stuck."""
         self.phase = "annealing"
-        for counts in self.graphs.candidate_graphs():
-            if not self._is_over():
-                self._try(counts)
         while not self._is_over():
             counts = self.hardest if rng.random() < 0.5 else self.graphs.random(rng)
             beta, smallest, idle = self._try(counts), np.inf, 0

@@ -76,7 +76,7 @@ def exploration_rounds(problem: Problem, horizon: int, exploration: float) -> in
     """Return n, the rounds of exploration on each arm: at most horizon / n_arms.
 
     >>> exploration_rounds(Problem(50, 5, 4), 100_000, 1.0)
-    3294
+    2476
     """
     k, n = problem.n_arms, problem.shard_size
     variance_proxy = 0.25 if problem.bounded else 1.0
