@@ -269,8 +269,8 @@ def _time() -> str:
     columns = ["graph", "method", "R/D", "different assignments", "seconds of CPU"]
     return (
         f"{n_users:,} users, {n_arms} arms, crowds of {crowd}, demand {demand}, the second of two "
-        "runs. Where all arms can be open at once, `home-away` is `euler`, and looks for homes "
-        f"besides:\n\n{table(columns, rows)}"
+        "runs. Where all arms can be open at once, `home-away` is `euler`; else it also computes "
+        f"`euler` and returns the shorter:\n\n{table(columns, rows)}"
     )
 
 

@@ -51,10 +51,12 @@ def home_away_decomposition(
     """
     checked_crowds(active, min_crowd)
     arms = np.flatnonzero(active.any(axis=0))
+    euler = euler_decomposition(active, demand, min_crowd=min_crowd)
+    if fit_together(batched_graph(active, min_crowd)[0], arms):
+        return euler
     inside = np.ascontiguousarray(active[:, arms])
     homes = home_arms(inside, min_crowd)
-    euler = euler_decomposition(active, demand, min_crowd=min_crowd)
-    if homes is None or fit_together(batched_graph(active, min_crowd)[0], arms):
+    if homes is None:
         return euler
     rng = np.random.default_rng(0) if rng is None else rng
     part = _play_home_and_away(inside, homes, demand, min_crowd, slots_per_arm, rng)

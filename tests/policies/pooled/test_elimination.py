@@ -49,7 +49,7 @@ def test_the_theorems_form_has_the_theorems_defaults() -> None:
 
 
 def test_an_unknown_form_is_refused() -> None:
-    with pytest.raises(UnknownNameError, match="unknown estimates 'each'"):
+    with pytest.raises(UnknownNameError, match="estimates must be a known name; got 'each'"):
         PooledElimination(
             Problem(24, 3, 3, horizon=100), rng=np.random.default_rng(0), estimates="each"
         )
