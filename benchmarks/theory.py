@@ -21,10 +21,10 @@ Floats = NDArray[np.float64]
 Instance = Callable[[float, np.random.Generator], Floats]
 
 SEED = 20261117
-N_RUNS = 10
+N_RUNS = 8
 N_RESAMPLED = 2000
 GAPS = (0.5, 1.0, 2.0, 4.0)  # in units of the order at which a bound is reached
-SEARCH_SECONDS = 8.0
+SEARCH_SECONDS = 5.0
 
 
 def main() -> None:
@@ -90,8 +90,8 @@ def _against_group_size() -> str:
     rows: list[list[object]] = []
     rng = np.random.default_rng([SEED, 1])
     for policy, horizon, form, order in (
-        ("pooled-elimination", 100_000, {"estimates": "batch"}, 0.5),
-        ("pooled-elimination", 100_000, {}, 0.5),
+        ("pooled-elimination", 50_000, {"estimates": "batch"}, 0.5),
+        ("pooled-elimination", 50_000, {}, 0.5),
         ("elimination-home-away", 10**8, {}, 1.0),
     ):
         pooled = policy.startswith("pooled")

@@ -77,7 +77,8 @@ def home_arms(active: BoolArray, min_crowd: int) -> LongArray | None:
     least = n_users // n_arms
     while least >= min_crowd:
         if fit_loads(chosen, active, np.full(n_arms, least), most):
-            return chosen.argmax(axis=1)
+            homes: LongArray = chosen.argmax(axis=1)
+            return homes
         least = min_crowd + (least - min_crowd) // 2 if least > min_crowd else 0
     return None
 
