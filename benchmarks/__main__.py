@@ -7,6 +7,7 @@ from importlib import import_module
 
 ALL = (
     "paper",
+    "reproduction",
     "regret",
     "survey",
     "minorities",
@@ -18,6 +19,7 @@ ALL = (
     "speed",
     "throughput",
     "decompositions",
+    "theory",
     "engines",
     "price",
     "placebo",

@@ -1,14 +1,17 @@
-"""The paper's regret bounds as functions of a problem: orders of growth, not predictions.
+"""The regret bounds of docs/theory.md as functions of a problem: orders of growth, and bounds.
 
-Every function leaves out the constant, and the upper bounds (the paper's Õ) also leave out factors
-polylogarithmic in N, K, C and T. So a value alone means nothing; ratios of values tell how regret
-grows. ``n_users``, ``n_arms``, ``min_group_size``, ``horizon`` and ``cluster_size`` are the paper's
-N, K, C, T and U. Shards learn alone, so a problem's bound is the sum of its shards'.
+Every ``_upper`` and ``_lower`` leaves out the constant, and the upper bounds (the paper's Õ) also
+leave out factors polylogarithmic in N, K, C and T. So a value alone means nothing; ratios of values
+tell how regret grows. Every ``_bound`` is a theorem with its constants. ``n_users``, ``n_arms``,
+``min_group_size``, ``horizon`` and ``cluster_size`` are the paper's N, K, C, T and U. Shards learn
+alone, so a problem's bound is the sum of its shards'.
 """
 
-from math import isfinite, sqrt
+from math import isfinite, log, log2, sqrt
 
+from shoal.decompositions.beta.search import least_beta
 from shoal.errors import InvalidInputError
+from shoal.grouping import least_information
 from shoal.model import Problem
 from shoal.model.numbers import whole_number
 
@@ -25,6 +28,20 @@ def approximation_ratio(problem: Problem, cluster_size: int) -> int:
     min_crowd = problem.min_group_size + 1
     size = whole_number("cluster_size", cluster_size, least=min_crowd)
     return max(1, -(-problem.n_arms * min_crowd // size))
+
+
+def decomposition_ratio(n_arms: int, min_crowd: int, cluster_size: int) -> float:
+    """Return a bound on the best ratio 1/beta of every U-batched graph, at most 2 − 1/K.
+
+    The decomposition theorem: s + 1 − 1/K with s = crowd/U, for U from a crowd (C+1, or 2C for the
+    pooled estimator) to K crowds, and 1 from there on; see ``least_beta`` for two and three arms.
+
+    >>> [decomposition_ratio(10, 5, size) for size in (5, 10, 50, 60)]
+    [1.9, 1.4, 1.0, 1.0]
+    """
+    crowd = whole_number("min_crowd", min_crowd)
+    size = whole_number("cluster_size", cluster_size, least=crowd)
+    return float(1 / least_beta(whole_number("n_arms", n_arms), crowd, size))
 
 
 def batched_bandit_upper(problem: Problem) -> float:
@@ -71,6 +88,81 @@ def explore_then_commit_upper(problem: Problem) -> float:
     return problem.n_users * float(c ** (2 / 3) * k ** (1 / 3) * t ** (2 / 3))
 
 
+def pooled_elimination_upper(problem: Problem) -> float:
+    """Return N sqrt(C K T), the order of pooled elimination's regret where U ≥ 2C.
+
+    >>> problem = Problem(n_users=50, n_arms=5, min_group_size=4, horizon=100_000)
+    >>> pooled_elimination_upper(problem) == clustered_lower(problem)
+    True
+    """
+    return problem.n_users * sqrt(problem.min_group_size * problem.n_arms * _horizon(problem))
+
+
+def pooled_elimination_bound(
+    problem: Problem, *, approximation_ratio: float, extra_assignments: float = 0.0
+) -> float:
+    """Return the bound of pooled elimination's regret with its constants, where U ≥ 2C.
+
+    The decomposition for crowds of 2C has at most ``approximation_ratio``·D plus
+    ``extra_assignments``. T must be at least alpha·(25·C·K·log(NKT))².
+
+    >>> problem = Problem(n_users=50, n_arms=5, min_group_size=4, horizon=10**9)
+    >>> bound = pooled_elimination_bound(problem, approximation_ratio=1.8)
+    >>> round(bound / (50 * sqrt(4 * 5 * 10**9)), 1)
+    541.2
+    """
+    n, k, c, t = problem.shard_size, problem.n_arms, problem.min_group_size, _horizon(problem)
+    logarithm, n_batches = log(n * k * t), max(2, round(log2(max(2.0, log2(t)))))
+    least = approximation_ratio * (25 * c * k * logarithm) ** 2
+    if t < least:
+        raise InvalidInputError(f"horizon must be at least {least:.4g} for this bound; got {t}.")
+    gamma = 4 * _variance_proxy(problem) * logarithm
+    explored = (
+        2.7 * sqrt(approximation_ratio * t) * (1 + (n_batches - 1) * sqrt(53 * gamma * c * k))
+    )
+    return problem.n_users * (explored + (n_batches - 1) * extra_assignments + 3 * n_batches)
+
+
+def pooled_explore_then_commit_upper(problem: Problem) -> float:
+    """Return N (C K)^(1/3) T^(2/3), the order of pooled explore-then-commit's regret for N ≥ 2C.
+
+    >>> problem = Problem(n_users=20, n_arms=8, min_group_size=8, horizon=1000)
+    >>> round(pooled_explore_then_commit_upper(problem), 6)
+    8000.0
+    """
+    c, k, t = problem.min_group_size, problem.n_arms, _horizon(problem)
+    if problem.shard_size < 2 * c:
+        raise InvalidInputError(
+            f"n_users must be at least 2·min_group_size={2 * c} for this bound; "
+            f"got {problem.shard_size}."
+        )
+    return problem.n_users * float((c * k) ** (1 / 3) * t ** (2 / 3))
+
+
+def pooled_explore_then_commit_bound(problem: Problem) -> float:
+    """Return the bound of pooled explore-then-commit's regret with its constants, for N > C.
+
+    T must be at least 16·K·log(NKT)/(b·sigma), with b the least information of a round.
+
+    >>> problem = Problem(n_users=50, n_arms=5, min_group_size=4, horizon=100_000)
+    >>> round(pooled_explore_then_commit_bound(problem) / 50)
+    37144
+    """
+    n, k, t = problem.shard_size, problem.n_arms, _horizon(problem)
+    information, proxy = least_information(n, problem.min_group_size), _variance_proxy(problem)
+    if information <= 0:
+        raise InvalidInputError(
+            f"n_users must be more than min_group_size={problem.min_group_size} for this bound; "
+            f"got {n}."
+        )
+    logarithm = log(n * k * t)
+    least = 16 * k * logarithm / (information * sqrt(proxy))
+    if t < least:
+        raise InvalidInputError(f"horizon must be at least {least:.4g} for this bound; got {t}.")
+    noise = 2 * proxy * k * logarithm / information
+    return problem.n_users * float(3 * noise ** (1 / 3) * t ** (2 / 3) + k + 2)
+
+
 def clustered_lower(problem: Problem) -> float:
     """Return N sqrt(C K T), below which no algorithm's regret grows (Theorem 3).
 
@@ -95,6 +187,26 @@ def no_clusters_lower(problem: Problem) -> float:
     return problem.n_shards * float(_horizon(problem) ** (2 / 3))
 
 
+def without_clusters_lower(problem: Problem) -> float:
+    """Return m C (C (K-1) / m)^(1/3) T^(2/3) per shard: Theorem 4 for all N > C ≥ 2 and K ≥ 3.
+
+    Some instances without clusters force it, with m = min(N/C, (K-1)/2), rounded down, at least 1.
+
+    >>> problem = Problem(n_users=20, n_arms=9, min_group_size=15, horizon=1000)
+    >>> round(without_clusters_lower(problem), 6)
+    7398.636223
+    """
+    n, k, c, t = problem.shard_size, problem.n_arms, problem.min_group_size, _horizon(problem)
+    if not n > c >= 2 or k < 3:
+        raise InvalidInputError(
+            "n_users must exceed min_group_size, at least 2, and n_arms be at least 3 for this "
+            f"bound; got {n}, {c} and {k}."
+        )
+    n_copies = max(1, min(n // c, (k - 1) // 2))
+    order = n_copies * c * (c * (k - 1) / n_copies) ** (1 / 3) * t ** (2 / 3)
+    return problem.n_shards * float(order)
+
+
 def too_few_users_lower(problem: Problem) -> float:
     """Return T per shard, which some instances with N = C force (Theorem 5).
 
@@ -103,6 +215,11 @@ def too_few_users_lower(problem: Problem) -> float:
     """
     _require_users(problem, problem.min_group_size, "min_group_size", 5)
     return problem.n_shards * float(_horizon(problem))
+
+
+def _variance_proxy(problem: Problem) -> float:
+    """Return sigma²: 1/4 for rewards in [0, 1], 1 for other 1-subgaussian ones."""
+    return 0.25 if problem.bounded else 1.0
 
 
 def _horizon(problem: Problem) -> int:

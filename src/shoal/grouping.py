@@ -172,6 +172,22 @@ def regroup(
         number += n_groups
 
 
+def least_information(crowd: int, min_group_size: int) -> float:
+    """Return the smallest eigenvalue of the information that ``regroup`` expects of a round.
+
+    A total over G is a row 1_G of weight 1/|G|. For n users in g = floor(n/C) ≥ 2 groups it is
+    (g-1)/(n-1), at least 1/(3C). For C ≤ n < 2C there is one group, of C users, and it is
+    (n-C)/(n(n-1)): nothing for n = C.
+
+    >>> [round(1 / least_information(crowd, 4), 6) for crowd in (5, 7, 8, 40)]
+    [20.0, 14.0, 7.0, 4.333333]
+    """
+    n_groups = crowd // min_group_size
+    if n_groups >= 2:
+        return (n_groups - 1) / (crowd - 1)
+    return max(0, crowd - min_group_size) / (crowd * max(1, crowd - 1))
+
+
 @kernel()
 def cut_crowds(
     arms: IntArray,

@@ -46,3 +46,16 @@ def test_a_beta_that_can_not_be_proven_in_time_is_refused_with_its_bound() -> No
         optimal_decomposition(active, 10, min_crowd=20, seconds=0.0)
     best = max_beta(active, min_crowd=20, seconds=0.0)
     assert 0 < best.beta < best.bound <= 1
+
+
+@pytest.mark.parametrize("seed", [968, 3392, 7637, 11422])
+def test_graphs_on_which_the_interior_point_method_stops_short_are_solved(seed: int) -> None:
+    """Four in 11,423 graphs of six arms, drawn as here, ended with HiGHS' status "unknown"."""
+    rng = np.random.default_rng(seed)
+    active = rng.random((30, 6)) < 0.1
+    active[np.arange(30), np.arange(30) % 6] = True
+    best = max_beta(active, min_crowd=5)
+    assert best.gap == 0
+    assert best.beta >= 6 / 11
+    decomposition = optimal_decomposition(active, 500, min_crowd=5)
+    assert is_decomposition(active, 500, decomposition, min_crowd=5)

@@ -27,8 +27,9 @@ SMALL = Case(16, 3, 3, 400, participation=0.8)
 BATCHES = Case(16, 3, 3, 3000, participation=0.8, options=QUICK)
 ENDLESS = Case(16, 3, 3, 400, horizon=False, participation=0.8)  # else it plays all at once
 LARGE = Case(280, 3, 4, 60, participation=0.8, kind="clustered")
+KEPT = [name for name in POLICIES if (FOLDER / f"{name}.state").exists()]  # those of version 0.1
 STATES = {
-    **{name: (name, BATCHES if name in ELIMINATION else SMALL) for name in POLICIES},
+    **{name: (name, BATCHES if name in ELIMINATION else SMALL) for name in KEPT},
     "best-arm": ("best-arm", ENDLESS),
     "pooled-thompson-large": ("pooled-thompson", LARGE),
     "shoal-large": ("shoal", LARGE),

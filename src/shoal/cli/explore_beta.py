@@ -34,8 +34,9 @@ def command(
     """Search for the U-batched graph with the smallest beta, the paper's open problem.
 
     Every decomposition of a graph needs at least 1/beta assignments per unit of demand. The paper
-    guarantees beta ≥ 1/ceil(K(C+1)/U) and asks how small it can be. Tiny cases are searched
-    exhaustively, up to renaming arms and users, then by local search until the time is over.
+    guarantees beta ≥ 1/ceil(K(C+1)/U) and asks how small it can be. It is proved that K/(2K-1) is
+    the smallest for U = C+1, and a bound for larger U. Tiny cases are searched exhaustively, up to
+    renaming arms and users, then by local search until the time is over.
     """
     import numpy as np
 
@@ -62,12 +63,13 @@ def command(
         return
     console.table(
         f"Hardest graph found: K = {n_arms}, C = {min_group_size}, U = {cluster_size}",
-        ["beta", "as a number", "the paper guarantees", "users", "graphs tried", "proof"],
+        ["beta", "as a number", "the paper guarantees", "proved", "users", "tried", "proof"],
         [
             (
                 str(proof.lower),
                 float(proof.lower),
                 str(hardest.guarantee),
+                str(hardest.proved),
                 len(hardest.active),
                 hardest.n_tried,
                 "exact" if proof.tight else f"at most {proof.upper}",
@@ -85,6 +87,7 @@ def _as_dict(hardest: HardestGraph) -> dict[str, Any]:
         "upper": str(proof.upper),
         "exact": proof.tight,
         "guarantee": str(hardest.guarantee),
+        "proved": str(hardest.proved),
         "exhaustive": hardest.exhausted,
         "tried": hardest.n_tried,
         "active": [np.flatnonzero(row).tolist() for row in hardest.active],

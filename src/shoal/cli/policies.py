@@ -12,8 +12,8 @@ from shoal.cli import console, options
 def command(as_json: bool) -> None:
     """Show the policies, what each needs and what it guarantees.
 
-    N users, K arms, groups of at least C, T rounds; every arm is the best one of at least U users;
-    α = max(1, ceil(K(C+1)/U)). Guarantees hide constants and logarithms.
+    N users, K arms, groups of at least C, T rounds; every arm is the best one of at least U users.
+    Guarantees hide constants and logarithms.
     """
     from shoal.policies import POLICIES
 

@@ -8,6 +8,7 @@ from shoal.decompositions.decomposition import Decomposition
 from shoal.decompositions.demand import cluster_size, is_batched, serviceable
 from shoal.decompositions.euler import euler_decomposition
 from shoal.decompositions.greedy import greedy_decomposition
+from shoal.decompositions.home_away import home_away_decomposition
 from shoal.decompositions.methods import METHODS, Method, decompose
 from shoal.decompositions.random import random_decomposition
 
@@ -20,6 +21,7 @@ __all__ = [
     "decompose",
     "euler_decomposition",
     "greedy_decomposition",
+    "home_away_decomposition",
     "is_batched",
     "is_decomposition",
     "random_decomposition",

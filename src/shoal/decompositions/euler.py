@@ -55,13 +55,13 @@ def open_blocks(graph: BatchedGraph) -> list[LongArray]:
     """
     n_wanting = graph.counts @ graph.patterns
     wanted_arms = np.flatnonzero(n_wanting)
-    if _fit(graph, wanted_arms):
+    if fit_together(graph, wanted_arms):
         return [wanted_arms]
     blocks: list[LongArray] = []
     for arm in wanted_arms[np.argsort(-n_wanting[wanted_arms], kind="stable")]:
         for place, block in enumerate(blocks):
             larger = np.append(block, arm)
-            if _fit(graph, larger):
+            if fit_together(graph, larger):
                 blocks[place] = larger
                 break
         else:
@@ -69,7 +69,8 @@ def open_blocks(graph: BatchedGraph) -> list[LongArray]:
     return blocks
 
 
-def _fit(graph: BatchedGraph, arms: LongArray) -> bool:
+def fit_together(graph: BatchedGraph, arms: LongArray) -> bool:
+    """Tell whether every one of these arms has a mean load of at least a crowd."""
     loads, unit = _mean_loads(graph.patterns[:, arms], graph.counts)
     return all(load >= graph.min_crowd * unit for load in loads)
 

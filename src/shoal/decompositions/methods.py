@@ -16,7 +16,8 @@ from shoal.arrays import BoolArray
 from shoal.decompositions.decomposition import Decomposition
 from shoal.decompositions.demand import checked_active
 from shoal.decompositions.euler import euler_decomposition
-from shoal.decompositions.greedy import greedy_decomposition
+from shoal.decompositions.greedy import greedy_decomposition, printed_greedy_decomposition
+from shoal.decompositions.home_away import home_away_decomposition
 from shoal.decompositions.lp import blocks_decomposition, lp_decomposition
 from shoal.decompositions.optimal import optimal_decomposition
 from shoal.decompositions.random import random_decomposition
@@ -47,6 +48,10 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "euler": Method(
             euler_decomposition, "a block: D + K·ceil(D/256); no more blocks than the paper"
         ),
+        "home-away": Method(
+            home_away_decomposition,
+            "(2 − 1/K)·D + o(D) if U ≥ C+1; never more than euler",
+        ),
         "optimal": Method(
             optimal_decomposition,
             "D/beta, the fewest, up to rounding",
@@ -61,6 +66,9 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             blocks_decomposition, "a block of k arms: D + N·k + 1; ceil(K / floor(U/(C+1))) blocks"
         ),
         "greedy": Method(greedy_decomposition, "K·D"),
+        "greedy-printed": Method(
+            printed_greedy_decomposition, "K·D exactly, if all arms are wanted"
+        ),
         "random": Method(
             random_decomposition,
             "K·(4·D + 64)",

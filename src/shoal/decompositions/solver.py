@@ -90,11 +90,22 @@ class LinearProgram:
         )
 
     def solve(self) -> float:
-        """Return the largest gain of a program that is known to have an optimum."""
+        """Return the largest gain of a program that is known to have an optimum.
+
+        An interior point method may stop short of it, with the status "unknown"; the simplex
+        method then starts from nothing.
+        """
         import highspy
 
+        optimal = highspy.HighsModelStatus.kOptimal
         self.highs.run()
-        if self.highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        if self.highs.getModelStatus() != optimal:
+            _, solver = self.highs.getOptionValue("solver")
+            self.highs.clearSolver()
+            self.highs.setOptionValue("solver", "simplex")
+            self.highs.run()
+            self.highs.setOptionValue("solver", solver)
+        if self.highs.getModelStatus() != optimal:
             raise RuntimeError(f"HiGHS must find an optimum; got {self.highs.getModelStatus()}.")
         return float(self.highs.getInfo().objective_function_value)
 

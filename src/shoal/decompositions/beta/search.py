@@ -1,7 +1,10 @@
 """The open problem of Section 3.4.2: the smallest beta(G) over U-batched graphs.
 
-The search goes through all graphs with K·U users, up to renaming arms and users, where those are
-few; then, and else, it tries some candidates and anneals: a user's active arms change, a user comes
+It is K/(2K-1) for U = C+1, and docs/theory.md has a bound for larger U, which the search can only
+confirm or miss.
+
+The search tries some candidates, goes through all graphs with K·U users, up to renaming arms and
+users, where those are few, and then anneals: a user's active arms change, a user comes
 or goes, always within the U-batched graphs, and graphs of larger beta are accepted less and less.
 The hardest graph is returned with its beta as a fraction and the proof of it.
 
@@ -56,6 +59,7 @@ class HardestGraph:
     exhausted: bool  # whether all graphs with n_arms·cluster_size users were tried
     n_tried: int  # some of them more than once
     guarantee: Fraction  # the paper's lower bound on every beta, 1/alpha
+    proved: Fraction  # the lower bound of docs/theory.md
 
 
 def hardest_graph(
@@ -89,6 +93,7 @@ def hardest_graph(
     graphs = _GraphClass(n_arms, cluster_size)
     limit = np.inf if max_graphs is None else max_graphs
     search = _Search(graphs, min_crowd, exact, seconds, limit, on_progress)
+    search.try_candidates()
     exhausted = search.exhaust()
     search.anneal(rng)
     return HardestGraph(
@@ -97,7 +102,27 @@ def hardest_graph(
         exhausted=exhausted,
         n_tried=search.n_tried,
         guarantee=Fraction(1, -(-n_arms * min_crowd // cluster_size)),
+        proved=least_beta(n_arms, min_crowd, cluster_size),
     )
+
+
+def least_beta(n_arms: int, min_crowd: int, cluster_size: int) -> Fraction:
+    """Return the proven lower bound on beta of every U-batched graph, for covering points.
+
+    With s = crowd/U it is 1/(s + 1 - 1/K) for K ≥ 4, and for K = 3 if s ≤ 5/6; for K = 2 it is
+    the smallest beta itself, with (crowd-1)/(U-1) for s.
+
+    >>> [str(least_beta(n_arms, 2, 2)) for n_arms in (2, 3, 4)]
+    ['2/3', '3/5', '4/7']
+    >>> least_beta(5, 3, 4), least_beta(2, 3, 4), least_beta(4, 2, 8)
+    (Fraction(20, 31), Fraction(6, 7), Fraction(1, 1))
+    """
+    share = Fraction(min_crowd, cluster_size)
+    if n_arms == 2 and min_crowd > 1:
+        share = max(Fraction(min_crowd - 1, cluster_size - 1), Fraction(1, 2))
+    elif n_arms == 3 and share > Fraction(5, 6):
+        share = Fraction(1)
+    return 1 / (max(share, Fraction(1, n_arms)) + 1 - Fraction(1, n_arms))
 
 
 @dataclass
@@ -113,13 +138,20 @@ class _Search:
     hardest: LongArray = field(default_factory=lambda: np.zeros(0, np.int64))
     beta: float = np.inf
     n_tried: int = 0
-    phase: str = "exhaustive"
+    phase: str = ""
     start: float = field(default_factory=monotonic)
     known: dict[bytes, float] = field(default_factory=dict)
 
+    def try_candidates(self) -> None:
+        """Try the graphs that are likely to be hard; the hardest known is one of them."""
+        self.phase = "candidates"
+        for counts in self.graphs.candidate_graphs():
+            if not self._is_over():
+                self._try(counts)
+
     def exhaust(self) -> bool:
         """Try all graphs with the fewest users, if they are few; return whether it did."""
-        graphs = self.graphs
+        graphs, self.phase = self.graphs, "exhaustive"
         if comb(graphs.min_users + len(graphs.patterns) - 1, graphs.min_users) > MOST_LISTED_GRAPHS:
             return False
         for counts in graphs.smallest():
@@ -131,9 +163,6 @@ class _Search:
     def anneal(self, rng: np.random.Generator) -> None:
         """Walk from graph to graph until the time is over; start again when stuck."""
         self.phase = "annealing"
-        for counts in self.graphs.candidate_graphs():
-            if not self._is_over():
-                self._try(counts)
         while not self._is_over():
             counts = self.hardest if rng.random() < 0.5 else self.graphs.random(rng)
             beta, smallest, idle = self._try(counts), np.inf, 0

@@ -8,7 +8,7 @@ sub-algorithm. Its last batch plays the best arm and needs no more feedback.
 
 Where the active arms do not form a U-batched graph for U = C+1 the paper aborts (line 4).
 ``robust`` goes on instead, as the paper's simulations do: what can be learnt is learnt, all other
-users play random active arms.
+users play random active arms, and a decomposition that refuses the graph is replaced by another.
 """
 
 import math
@@ -32,7 +32,27 @@ from shoal.policies.paper.grid import batch_ends, default_batches
 from shoal.policies.paper.leave_one_out import LeaveOneOut
 from shoal.policies.paper.successive_elimination import best_arms, eliminate
 
-DECOMPOSITIONS = ("greedy", "random", "lp", "blocks", "euler")
+DECOMPOSITIONS = (
+    "greedy", "greedy-printed", "random", "lp", "blocks", "euler", "home-away", "optimal",
+)  # fmt: skip
+FALLBACKS = {"lp": "blocks", "optimal": "home-away"}
+"""What a robust policy decomposes by where the method refuses a graph."""
+
+
+def default_ratio(decomposition: str, n_arms: int) -> float:
+    """Return a bound on a method's approximation ratio for every graph that its theorem is for.
+
+    That is U ≥ K(C+1) for "lp", and U ≥ C+1 for the others; "random" has no theorem, and stops at
+    K times the demand.
+
+    >>> [default_ratio(name, 5) for name in ("lp", "home-away", "blocks")]
+    [1.0, 1.8, 5.0]
+    """
+    if decomposition == "lp":
+        return 1.0
+    if decomposition in ("home-away", "optimal"):
+        return 2.0 - 1.0 / n_arms
+    return float(n_arms)
 
 
 class BatchedElimination(Policy):
@@ -41,7 +61,7 @@ class BatchedElimination(Policy):
     Parameters
     ----------
     decomposition
-        "greedy", "random", "lp", "blocks" or "euler".
+        One of ``DECOMPOSITIONS``. "random" stops at K times the demand, met or not.
     gamma
         BaSE's parameter: an arm goes when it is sqrt(gamma / samples) behind. By default
         log(N·K·T), the order that the paper's analysis asks for.
@@ -50,14 +70,12 @@ class BatchedElimination(Policy):
     grid
         "minimax", the default, or "geometric".
     approximation_ratio
-        alpha, by which BaSE's horizon is shortened; by default K for the greedy decomposition,
-        which may need K times the demand, and 1 for the others.
+        alpha, by which BaSE's horizon is shortened; by default the bound of ``default_ratio``.
     robust
         Go on where the paper's Algorithm 1 aborts.
     """
 
     changing = (*Policy.changing, "_active", "_batches", "_samples")
-    _default_grid = "minimax"
     _pairwise = False
 
     def __init__(
@@ -68,7 +86,7 @@ class BatchedElimination(Policy):
         decomposition: str = "euler",
         gamma: float | None = None,
         n_batches: int | None = None,
-        grid: str | None = None,
+        grid: str = "minimax",
         approximation_ratio: float | None = None,
         robust: bool = True,
     ) -> None:
@@ -78,14 +96,12 @@ class BatchedElimination(Policy):
         if decomposition not in DECOMPOSITIONS:
             raise UnknownNameError("decomposition", decomposition, DECOMPOSITIONS)
         self._samples = self._make_elicitor()
-        if grid is None:
-            grid = self._default_grid
         if n_batches is None:
             n_batches = default_batches(horizon, grid=grid)
         if approximation_ratio is None:
-            approximation_ratio = problem.n_arms if decomposition == "greedy" else 1
+            approximation_ratio = self._default_ratio(decomposition)
         if gamma is None:
-            gamma = math.log(problem.shard_size * problem.n_arms * horizon)
+            gamma = self._default_gamma()
         ratio = positive_number("approximation_ratio", approximation_ratio)
         samples = max(1, int(horizon / (ratio * self._samples.rounds_per_sample)))
         ends = batch_ends(samples, n_batches, grid=grid)
@@ -98,6 +114,12 @@ class BatchedElimination(Policy):
 
     def _make_elicitor(self) -> Elicitor:
         return LeaveOneOut(self.problem)
+
+    def _default_gamma(self) -> float:
+        return math.log(self.problem.shard_size * self.problem.n_arms * self.need_horizon())
+
+    def _default_ratio(self, decomposition: str) -> float:
+        return default_ratio(decomposition, self.problem.n_arms)
 
     def _choose(self) -> Choice:
         for shard in tuple(self._samples.idle):
@@ -145,11 +167,27 @@ class BatchedElimination(Policy):
         crowds = demanded.sum(axis=0)
         if (crowds[crowds > 0] >= full_crowd).all():
             min_crowd = full_crowd
-        part = _decompose(self._decomposition, demanded[learning], demand, min_crowd, self.rng)
+        part = self._decompose(demanded[learning], demand, min_crowd)
         assignments = np.empty((len(part.repeats), len(active)), np.int32)
         assignments[:, learning] = part.assignments
         assignments[:, ~learning] = self._random_active(active[~learning], len(part.repeats))
         return assignments, part.repeats
+
+    def _decompose(self, active: BoolArray, demand: int, min_crowd: int) -> Decomposition:
+        name, rng = self._decomposition, self.rng
+        if name == "random":
+            # Never more assignments than the greedy decomposition is sure to manage with.
+            limit = active.shape[1] * demand
+            return random_decomposition(
+                active, demand, min_crowd=min_crowd, rng=rng, limit=limit, partial=True
+            )
+        try:
+            return METHODS[name].decompose(active, demand, min_crowd=min_crowd, rng=rng)
+        except DemandError:
+            if not self._robust or name not in FALLBACKS:
+                raise
+            fallback = METHODS[FALLBACKS[name]]
+            return fallback.decompose(active, demand, min_crowd=min_crowd, rng=rng)
 
     def _random_active(self, active: BoolArray, n_draws: int) -> IntArray:
         """Draw a random active arm for each user, (n_draws, n_users)."""
@@ -157,21 +195,3 @@ class BatchedElimination(Policy):
         is_before = np.cumsum(active, axis=1) <= ranks[:, :, None]
         arms: IntArray = is_before.sum(axis=2, dtype=np.int32)
         return arms
-
-
-def _decompose(
-    name: str, active: BoolArray, demand: int, min_crowd: int, rng: np.random.Generator
-) -> Decomposition:
-    if name == "random":
-        # Never more assignments than the greedy decomposition is sure to manage with.
-        limit = active.shape[1] * demand
-        return random_decomposition(
-            active, demand, min_crowd=min_crowd, rng=rng, limit=limit, partial=True
-        )
-    try:
-        return METHODS[name].decompose(active, demand, min_crowd=min_crowd, rng=rng)
-    except DemandError:
-        if name != "lp":
-            raise
-        # Some arm's mean load is too small to be open all the time.
-        return METHODS["blocks"].decompose(active, demand, min_crowd=min_crowd, rng=rng)

@@ -11,7 +11,6 @@ from shoal.arrays import FloatArray, IntArray
 from shoal.grouping import RoundTotals, order_by, regroup, round_totals
 from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem
-from shoal.policies.paper.batched_elimination import BatchedElimination
 from shoal.policies.paper.elicitor import FOR_EVER, Elicitor
 from shoal.threads import one_thread
 
@@ -63,6 +62,11 @@ class Pooled(Elicitor):
         for shard in np.flatnonzero(self._left <= 0).tolist():
             self._next(shard)
 
+    def forget(self, shard: int) -> None:
+        """Drop all totals of a shard, so that later estimates do not depend on them."""
+        self.information[shard] = 0.0
+        self.evidence[shard] = 0.0
+
     @one_thread
     def estimates(self, shard: int) -> tuple[FloatArray, FloatArray]:
         """Solve each arm's least squares; a mean is worth 1 / its variance samples."""
@@ -77,21 +81,6 @@ class Pooled(Elicitor):
                 means[users, arm] = covariance @ self.evidence[shard, arm, users]
                 counts[users, arm] = 1.0 / covariance.diagonal()
         return means, counts
-
-
-class PooledElimination(BatchedElimination):
-    """Algorithm 1 in which every round's totals count: one sample takes one round.
-
-    Its options are those of ``BatchedElimination``, but for a geometric ``grid`` by default. Arms
-    have unequal numbers of samples, so that an arm is compared with the best one pairwise.
-    """
-
-    takes_merged = True
-    _default_grid = "geometric"
-    _pairwise = True
-
-    def _make_elicitor(self) -> Elicitor:
-        return Pooled(self.problem, rng=self.rng)
 
 
 @kernel()

@@ -1,0 +1,126 @@
+"""What groups can tell at all: the numbers in docs/theory.md, in fractions."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from shoal.grouping import least_information
+
+Matrix = list[list[Fraction]]
+
+
+def partitions(
+    users: tuple[int, ...], n_groups: int, sizes: list[int]
+) -> list[list[tuple[int, ...]]]:
+    """Return all ways to choose ordered groups of these sizes."""
+    if n_groups == 0:
+        return [[]]
+    return [
+        [group, *rest]
+        for group in combinations(users, sizes[0])
+        for rest in partitions(tuple(u for u in users if u not in group), n_groups - 1, sizes[1:])
+    ]
+
+
+def mean_information(crowd: int, sizes: list[int]) -> Matrix:
+    """Return the exact mean of Σ 1_G 1_G'/|G| over all ways to choose the groups."""
+    ways = partitions(tuple(range(crowd)), len(sizes), sizes)
+    total = [[Fraction(0)] * crowd for _ in range(crowd)]
+    for groups in ways:
+        for group in groups:
+            for one in group:
+                for other in group:
+                    total[one][other] += Fraction(1, len(group) * len(ways))
+    return total
+
+
+def eigenvalues(matrix: Matrix) -> tuple[Fraction, Fraction]:
+    """Return those of an exchangeable matrix: on the all-ones vector, and on contrasts."""
+    diagonal, other = matrix[0][0], matrix[0][1]
+    n = len(matrix)
+    assert all(matrix[i][j] == (diagonal if i == j else other) for i in range(n) for j in range(n))
+    return diagonal + (n - 1) * other, diagonal - other
+
+
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("crowd", [3, 4, 5, 6, 7])
+def test_a_rounds_least_information_by_enumeration(crowd: int, size: int) -> None:
+    if crowd <= size:
+        assert least_information(crowd, size) == 0
+        return
+    n_groups = crowd // size
+    sizes = (
+        [size] if n_groups == 1 else [len(part) for part in np.array_split(range(crowd), n_groups)]
+    )
+    on_ones, on_contrasts = eigenvalues(mean_information(crowd, sizes))
+    assert float(min(on_ones, on_contrasts)) == pytest.approx(least_information(crowd, size))
+    if crowd >= 2 * size:
+        assert on_contrasts >= Fraction(1, 3 * size)
+
+
+def test_information_bounds_for_every_crowd_up_to_300() -> None:
+    for size in range(1, 40):
+        for crowd in range(2 * size, 300):
+            if crowd > 1:
+                assert Fraction(crowd // size - 1, crowd - 1) >= Fraction(1, 3 * size)
+        for extra in range(1, size):
+            least = Fraction(extra, (size + extra) * (size + extra - 1))
+            for crowd in range(size + extra, 2 * size):
+                assert Fraction(crowd - size, crowd * (crowd - 1)) >= least
+
+
+@pytest.mark.parametrize(
+    ("crowd", "size", "variance"),
+    [(3, 2, Fraction(4)), (4, 3, Fraction(9)), (4, 2, Fraction(9, 4)), (5, 4, Fraction(16))],
+)
+def test_the_best_design_of_a_small_crowd(crowd: int, size: int, variance: Fraction) -> None:
+    """Over all ways to group, exchangeable mixtures being the best: the least mean variance.
+
+    The variances of the n−1 contrasts sum to at least (n−1)²/trace, with equality for an
+    exchangeable design; the trace of a round on contrasts is Σ (1 − |G|/n).
+    """
+    traces = []
+    for n_groups in range(1, crowd // size + 1):
+        for sizes in np.ndindex(*[crowd + 1] * n_groups):
+            if min(sizes) >= size and sum(sizes) <= crowd:
+                on_ones, on_contrasts = eigenvalues(mean_information(crowd, list(sizes)))
+                trace = sum((1 - Fraction(g, crowd) for g in sizes), Fraction(0))
+                assert (crowd - 1) * on_contrasts == trace
+                assert on_ones + trace == n_groups
+                traces.append(trace)
+    assert (crowd - 1) ** 2 / max(traces) / crowd == variance
+    if crowd < 2 * size:
+        assert variance == Fraction((crowd - 1) ** 2, crowd - size)
+
+
+def test_the_inequalities_of_the_bayes_regret() -> None:
+    """E[X | X above its (1−p)-quantile] ≤ √(2·log(1/p)), and log(1+x) ≥ x/(1+v) up to x = v."""
+    for p in np.geomspace(1e-12, 0.999, 200):
+        low, high = -40.0, 40.0
+        for _ in range(200):
+            middle = (low + high) / 2
+            low, high = (
+                (middle, high) if 0.5 * math.erfc(middle / math.sqrt(2)) > p else (low, middle)
+            )
+        mean = math.exp(-low * low / 2) / math.sqrt(2 * math.pi) / p
+        assert mean <= math.sqrt(2 * math.log(1 / p)) * (1 + 1e-9)
+    for v in (0.01, 1.0, 50.0):
+        x = np.linspace(0, v, 1000)
+        assert (np.log1p(x) >= x / (1 + v)).all()
+
+
+def test_the_constants_of_the_two_bounds() -> None:
+    assert 2 ** math.sqrt(2) <= 2.7
+    assert 24 / 0.46 <= 53
+    assert 8**1.5 / math.sqrt(2) == pytest.approx(16)
+    assert 0.5 - 1 / 25 >= 0.46
+    # Theorem 4 for all N, K and C: both costs are equal at the gap, and the constant holds.
+    assert (3 / 128) ** (1 / 3) / 12 >= 0.023
+    for size in range(2, 100):
+        assert size // 2 >= size / 3
+        assert size - size // 2 >= size / 2
