@@ -19,6 +19,8 @@ ALL = (
     "engines",
     "price",
     "placebo",
+    "people",
+    "cases",
     "shards",
     "service",
     "dashboard",
