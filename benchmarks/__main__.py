@@ -23,6 +23,8 @@ ALL = (
     "engines",
     "price",
     "placebo",
+    "people",
+    "cases",
     "shards",
     "service",
     "dashboard",

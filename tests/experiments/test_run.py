@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,13 @@ import pytest
 
 from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.experiments import Run, Setting, simulate
-from shoal.experiments.run import RegretMeter, spread_checkpoints
+from shoal.experiments.run import (
+    ChangingPlay,
+    Play,
+    RegretMeter,
+    make_play,
+    spread_checkpoints,
+)
 from shoal.experiments.seeds import stream
 from shoal.instances import uniform
 from shoal.model import Plan, Problem
@@ -159,3 +166,43 @@ def test_streams_depend_on_seed_and_names_only() -> None:
     assert (stream(1, "a", 2).random(4) == one).all()
     for other in (stream(2, "a", 2), stream(1, "b", 2), stream(1, "a", 3), stream(1, "a")):
         assert (other.random(4) != one).all()
+
+
+def test_people_who_change_stay_the_same_population() -> None:
+    setting = Setting(n_users=400, n_arms=2, min_group_size=2, horizon=30, turnover=0.1)
+    means = setting.draw().reshape(2, 200, 2)
+    play = make_play("random", means, setting, {})
+    play.finish()
+    environment = play.environment.means
+    assert isinstance(play, ChangingPlay)
+    for shard in range(2):
+        part = slice(200 * shard, 200 * shard + 200)
+        assert sorted(environment[part].tolist()) == sorted(means[shard].tolist())
+    # (1 - 0.1)^30 = 4 % keep their means: 17 of 400, deviation 4; others by chance.
+    assert (environment == means.reshape(-1, 2)).all(axis=1).sum() < 45
+    still = make_play("random", means, replace(setting, turnover=0.0), {})
+    assert type(still) is Play
+
+
+def test_a_run_of_people_who_change_continues_from_its_state() -> None:
+    setting = Setting(n_users=40, n_arms=2, min_group_size=2, horizon=40, turnover=0.2)
+    means = setting.draw()[None]
+    whole = make_play("shoal", means, setting, {})
+    whole.advance(15)
+    state = whole.state()
+    again = make_play("shoal", means, setting, {})
+    again.restore(state)
+    np.testing.assert_array_equal(again.environment.means, whole.environment.means)
+    np.testing.assert_array_equal(again.finish().curves, whole.finish().curves)
+
+
+def test_drift_helps_a_learner_where_people_change() -> None:
+    """Fixed seed: forgetting costs less than believing what was true of somebody else."""
+    means = np.where(np.arange(400)[:, None] % 2 == np.arange(2), 0.9, 0.1)
+    lost = [
+        simulate(
+            "shoal", means, options={"drift": drift}, min_group_size=2, horizon=400, turnover=0.01
+        ).regret
+        for drift in (0.0, 2 * 0.01 * 0.16)
+    ]
+    assert lost[1] < lost[0]

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from shoal.cli import console, options
 from shoal.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from shoal.experiments import Cost, Price
+    from shoal.instances import Log
 
 
 @click.command(name="price")
@@ -37,6 +39,10 @@ if TYPE_CHECKING:
 )
 @click.option("--min-user-rows", type=int, help="Leave out users with fewer rows in the log.")
 @click.option("--drop-duplicates", is_flag=True, help="Leave out rows that repeat another whole.")
+@click.option(
+    "--round-length",
+    help="What a round of a log with dates is: a number of m, h, d or w.  [default: 1d]",
+)
 @click.option("--rounds", "horizon", type=int, required=True, help="Rounds T to play.")
 @click.option(
     "--min-group-size",
@@ -48,6 +54,7 @@ if TYPE_CHECKING:
 @click.option("--policy", default="shoal", help="The learner.")
 @options.of_policy
 @options.rewards
+@click.option("--turnover", default=0.0, help="Probability that a user's tastes change in a round.")
 @click.option(
     "--runs",
     "n_runs",
@@ -87,7 +94,7 @@ def command(
     if rate is not None and None in (experiment["n_users"], experiment["n_arms"]):
         raise InvalidInputError("--rate needs --users and --arms beside it; got only some.")
     columns = experiment["columns"]
-    source = _source(means_file, log_file, experiment)
+    source = _source(means_file, log_file, policy, experiment)
     with console.progress(f"pricing with {policy}") as progress:
         answer = price(rate=rate, policy=policy, progress=progress, **source, **experiment)
     files = {"means_file": means_file, "log_file": log_file, "columns": columns}
@@ -108,12 +115,12 @@ def command(
 
 
 def _source(
-    means_file: str | None, log_file: str | None, experiment: dict[str, Any]
+    means_file: str | None, log_file: str | None, policy: str, experiment: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the caller's means or population; take the options of a log out of the others."""
     from shoal.instances import from_log, load_means
 
-    names = ("columns", "scale", "min_user_rows", "drop_duplicates")
+    names = ("columns", "scale", "min_user_rows", "drop_duplicates", "round_length")
     chosen = {name: value for name in names if (value := experiment.pop(name))}
     if not log_file:
         for name, value in chosen.items():
@@ -131,7 +138,38 @@ def _source(
     for line in (f"{log_file}: {log.profile}", str(log.report), *log.profile.warnings):
         click.echo(line, err=True)
     with console.waiting("estimating how users differ"):
-        return {"population": log.population}
+        source = {"population": log.population}
+    if log.visits is not None:
+        _set_conditions(log, policy, experiment)
+    return source
+
+
+def _set_conditions(log: Log, policy: str, experiment: dict[str, Any]) -> None:
+    """Price with the log's participation and change of tastes, where the caller says nothing."""
+    from shoal.policies import find_policy
+
+    visits = log.visits
+    assert visits is not None
+    click.echo(str(visits), err=True)
+    if log.trend:
+        click.echo(f"A common trend was taken out: ± {log.trend:.0%} over the rows.", err=True)
+    conditions = {
+        "participation": visits.participation,
+        "turnover": visits.turnover(log.population.covariance),
+    }
+    source = click.get_current_context().get_parameter_source
+    experiment |= {
+        name: value
+        for name, value in conditions.items()
+        if value is not None and source(name) is ParameterSource.DEFAULT
+    }
+    if visits.moves and "drift" in find_policy(policy).options():
+        experiment["options"] = {"drift": visits.learner_drift} | experiment["options"]
+    click.echo(
+        f"Priced with a participation of {experiment['participation']:.3g} and a turnover of "
+        f"{experiment['turnover']:.2g} a round; --participation and --turnover change that.",
+        err=True,
+    )
 
 
 def _integer(text: str) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 from shoal import __version__
 from shoal.arrays import FloatArray
 from shoal.engines import Engine, LocalEngine, Tick
-from shoal.experiments.run import N_CHECKPOINTS, Play, PolicyMaker, Run
+from shoal.experiments.run import N_CHECKPOINTS, Play, PolicyMaker, Run, make_play
 from shoal.experiments.seeds import stream
 from shoal.experiments.setting import Setting, spell
 from shoal.model.numbers import share
@@ -93,7 +93,7 @@ class Cell:
         """Begin to play, the runs as shards of one problem."""
         seed = stream(self.setting.seed, self.purpose, "play", self.first_run).integers(2**32)
         runs = range(self.first_run, self.first_run + self.n_runs)
-        return Play(
+        return make_play(
             self.policy,
             np.stack([self.run_means(run) for run in runs]),
             replace(self.setting, seed=int(seed)),

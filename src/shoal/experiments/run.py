@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,7 @@ from shoal.errors import InvalidInputError
 from shoal.experiments.seeds import stream
 from shoal.experiments.setting import GIVEN, Setting, SettingOptions, make_setting
 from shoal.kernels import kernel
-from shoal.model import Plan, Problem, Stateful
+from shoal.model import Plan, Problem, State, Stateful
 from shoal.model.numbers import whole_number
 from shoal.policies import Policy, find_policy, make_policy
 from shoal.policies.tuned import resolve_options
@@ -129,7 +129,7 @@ def simulate(
         setting.setdefault("instance", GIVEN)
         whole = make_setting(setting, n_users=n_users, n_arms=n_arms)
     chosen = resolve_options(policy, options, instance=whole.instance, tuned=tuned)
-    return Play(policy, stack, whole, chosen, n_checkpoints).finish(progress)
+    return make_play(policy, stack, whole, chosen, n_checkpoints).finish(progress)
 
 
 def _stack(means: ArrayLike) -> FloatArray:
@@ -150,7 +150,7 @@ class Play(Stateful):
     made with the same arguments. The setting's seed is that of the policy and of the rewards.
     """
 
-    changing = ("learner", "environment", "meter", "played", "seconds")
+    changing: ClassVar[tuple[str, ...]] = ("learner", "environment", "meter", "played", "seconds")
 
     def __init__(
         self,
@@ -207,9 +207,13 @@ class Play(Stateful):
             plan = ask()
             tell(play(plan))
             add(plan)
+            self.after_plan(plan.repeats)
             self.played += plan.repeats
         self.seconds += perf_counter() - start
         return self.played - before
+
+    def after_plan(self, rounds: int) -> None:
+        """Do what happens after a plan's rounds: by default nothing."""
 
     def step(self) -> int:
         """Play one part of the rounds; return how many were played."""
@@ -236,6 +240,62 @@ class Play(Stateful):
         )
 
 
+class ChangingPlay(Play):
+    """A run in which tastes move and the population stays: users exchange their means.
+
+    In every round each user is chosen with the setting's ``turnover``; those chosen exchange their
+    means among themselves, within their shard. Over n rounds a user's means keep a correlation of
+    (1 - turnover)^n, and the best arm and full knowledge earn what they did.
+    """
+
+    changing: ClassVar[tuple[str, ...]] = (*Play.changing, "owners", "rng")
+
+    def __init__(
+        self,
+        policy: str | PolicyMaker,
+        means: FloatArray,
+        setting: Setting,
+        options: Mapping[str, Any],
+        n_checkpoints: int = N_CHECKPOINTS,
+    ) -> None:
+        super().__init__(policy, means, setting, options, n_checkpoints)
+        self.turnover = setting.turnover
+        self.rng = stream(setting.seed, "turnover")
+        self._first_means = self.environment.means
+        self.owners = np.arange(len(self._first_means))  # whose first means each user has
+
+    def after_plan(self, rounds: int) -> None:
+        """Let as many users change as do in so many rounds."""
+        chance = 1.0 - (1.0 - self.turnover) ** rounds
+        chosen = np.flatnonzero(self.rng.random(len(self.owners)) < chance)
+        shards = chosen // self.learner.problem.shard_size
+        others = chosen[np.lexsort((self.rng.random(len(chosen)), shards))]
+        self.owners[chosen] = self.owners[others]
+        self._apply()
+
+    def restore(self, state: State) -> None:
+        """Continue from ``state``, with the means that users had then."""
+        super().restore(state)
+        self._apply()
+
+    def _apply(self) -> None:
+        means = self._first_means[self.owners]
+        self.environment.means = means
+        self.meter.set_means(means)
+
+
+def make_play(
+    policy: str | PolicyMaker,
+    means: FloatArray,
+    setting: Setting,
+    options: Mapping[str, Any],
+    n_checkpoints: int = N_CHECKPOINTS,
+) -> Play:
+    """Return a run of people who change, if the setting says so."""
+    kind = ChangingPlay if setting.turnover else Play
+    return kind(policy, means, setting, options, n_checkpoints)
+
+
 class RegretMeter(Stateful):
     """Adds up pseudo-regret per shard and records it at checkpoints, increasing up to the horizon.
 
@@ -246,12 +306,16 @@ class RegretMeter(Stateful):
     changing = ("_so_far", "_per_round", "_rounds", "_ahead", "curves")
 
     def __init__(self, means: FloatArray, problem: Problem, checkpoints: LongArray) -> None:
-        self._gaps = np.ascontiguousarray(means.max(axis=1, keepdims=True) - means)
+        self.set_means(means)
         self._so_far = np.zeros(problem.n_shards)
         self._per_round = np.zeros(problem.n_shards)
         self._rounds = 0
         self._ahead = checkpoints.tolist()[::-1]  # the next checkpoint is the last
         self.curves: FloatArray = np.zeros((problem.n_shards, len(checkpoints)))
+
+    def set_means(self, means: FloatArray) -> None:
+        """Measure against these means from now on."""
+        self._gaps = np.ascontiguousarray(means.max(axis=1, keepdims=True) - means)
 
     def add(self, plan: Plan) -> None:
         """Count the rounds of ``plan``."""

@@ -1,8 +1,8 @@
 """The one list of what an experiment's result depends on, but for the policy.
 
 ``compare``, ``tune``, ``price``, ``sweep`` and shards are each a grid of settings; the functions
-take the fields by name, or a whole ``Setting``. Drift is no field: it is an option of the policies
-that follow it, and no environment changes its means.
+take the fields by name, or a whole ``Setting``. ``turnover`` is how people change; how much of that
+a learner expects is an option of the policies that follow it, ``drift``.
 """
 
 import hashlib
@@ -37,6 +37,8 @@ class Setting:
         "bernoulli", "gaussian", "bounded" or "deterministic".
     participation
         Probability that a user reports in a round; in ``simulate`` also one for each user.
+    turnover
+        Probability that a user changes in a round: those who do exchange their means.
     seed
         Same seed, same bytes.
     instance, instance_options
@@ -62,6 +64,7 @@ seed=0, instance=uniform
     seed: int = 0
     instance: str = "uniform"
     instance_options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    turnover: float = 0.0
 
     def __post_init__(self) -> None:
         check_rewards(self.rewards)
@@ -76,12 +79,14 @@ seed=0, instance=uniform
             plain["participation"] = tuple(np.asarray(self.participation).tolist())
         else:
             plain["participation"] = share("participation", self.participation)
+        plain["turnover"] = share("turnover", self.turnover)
         for name, value in plain.items():
             object.__setattr__(self, name, value)
 
     def as_json(self, *, without: tuple[str, ...] = ()) -> dict[str, Any]:
-        """Return the fields by name, but for those in ``without`` and options that are not set."""
-        absent = without if self.instance_options else (*without, "instance_options")
+        """Return the fields by name, but for those in ``without`` and what is not set."""
+        optional = ("instance_options", "turnover")
+        absent = (*without, *(name for name in optional if not getattr(self, name)))
         return {name: value for name, value in vars(self).items() if name not in absent}
 
     def __str__(self) -> str:
@@ -119,6 +124,7 @@ class SettingOptions(TypedDict, total=False):
     seed: int
     instance: str
     instance_options: Mapping[str, Any]
+    turnover: float
 
 
 PAPER_SETTING = Setting(n_users=50, n_arms=5, min_group_size=4, horizon=100_000)

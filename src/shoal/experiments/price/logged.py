@@ -2,8 +2,10 @@
 
 Runs play populations ("worlds") between the least and the largest possible gain, evenly. A line
 through what the learner gained there against what full knowledge would gain says what it would
-gain in every world of the posterior; the interval joins how the worlds differ, which is what the
-log does not know, with how far the runs lie from the line, which is luck.
+gain in every world of the posterior, never more than full knowledge and never less than the worst
+arm: where all arms are equal for all users, nothing is gained or lost. The interval joins how the
+worlds differ, which is what the log does not know, with how far the runs lie from the line, which
+is luck.
 """
 
 from __future__ import annotations
@@ -76,6 +78,8 @@ def outlook(population: Population, possible: FloatArray, gains: FloatArray) -> 
     luck = students_quantile(n_free) * deviation
     world_gains = np.array([world.gain for world in population.worlds])
     predicted = coefficients[0] + (coefficients[1] if len(coefficients) > 1 else 0.0) * world_gains
+    most_lost = np.array([world.most_lost for world in population.worlds])
+    predicted = np.clip(predicted, -most_lost, world_gains)
     best = np.array([world.best_arm for world in population.worlds])
     return Outlook(
         gain=_joined(population, predicted, luck),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -12,11 +13,15 @@ from shoal.errors import InvalidInputError
 from shoal.instances.population.moments import Moments, estimate_moments
 from shoal.instances.population.pairs import PairTotals
 from shoal.instances.population.posterior import CovariancePosterior, fit_posterior
+from shoal.instances.population.power import rows_to_show
 from shoal.instances.population.worlds import World, draw_shape, posterior_means
 from shoal.model.numbers import whole_number
 
-N_TASTE_WORLDS, LEAST_WORLDS, N_ALIKE_WORLDS = 48, 16, 4
+N_TASTE_WORLDS, LEAST_WORLDS, N_ALIKE_WORLDS = 48, 16, 32
 """Populations to draw: with tastes, of each model of tastes that is left, of each other model."""
+
+OUTER, OUTERMOST = 0.026, 0.005
+"""Probability of the outermost stratum of worlds, and the quantile at which its world lies."""
 
 CHUNK_OF_USERS = 50_000
 MOST_USERS = 200_000
@@ -67,6 +72,8 @@ class Population:
         The most probable rank of the covariance of tastes, if there are any.
     worlds
         Populations that the log allows, each with its probability.
+    moments, pairs
+        What was estimated, and from what: the rows of at most ``MOST_USERS`` users.
     held_out
         How well tastes predict rows that were not used, or None without repeated rows.
     """
@@ -81,6 +88,7 @@ class Population:
     n_users: int
     n_rows: int
     moments: Moments
+    pairs: PairTotals
     held_out: HeldOut | None = None
 
     @property
@@ -101,16 +109,15 @@ class Population:
     def range_of(self, values: FloatArray) -> Range:
         """Return the median and interval of a quantity that has one value in each world.
 
-        The upper end is the highest of those of the models with tastes: where a log can't tell,
-        "no taste" is probable for being simple, but its opposite is not excluded.
+        The upper end is the highest of those of all models: where a log can't tell, "no taste" is
+        probable for being simple, but its opposite is not excluded.
         """
         probabilities = np.array([world.probability for world in self.worlds])
         models = np.array([world.model for world in self.worlds])
         low, median = (weighted_quantile(values, probabilities, q) for q in (0.025, 0.5))
-        tastes = {world.model for world in self.worlds if world.taste} or set(models.tolist())
         ends = [
             weighted_quantile(values[models == model], probabilities[models == model], 0.975)
-            for model in tastes
+            for model in np.unique(models)
         ]
         return Range(low, median, max(median, *ends))
 
@@ -152,21 +159,40 @@ class Population:
             )
         return (
             f"{rows} can't distinguish users who agree from users with tastes: full knowledge of "
-            f"everyone might earn nothing, or up to {high:.0%} more than the best single arm. To "
-            f"see a gain of {WORTHWHILE:.0%}, collect about {self.more_rows:,} more rows a user."
+            f"everyone might earn nothing, or up to {high:.0%} more than the best single arm. "
+            f"{self._advice}"
         )
 
     @property
-    def more_rows(self) -> int:
-        """Further rows a user with which a gain of ``WORTHWHILE`` would be seen, about.
+    def _advice(self) -> str:
+        if self.more_rows is None:
+            return f"More rows of these users would hardly show a gain of {WORTHWHILE:.0%}."
+        return (
+            f"To see a gain of {WORTHWHILE:.0%} if there is one, collect about "
+            f"{self.more_rows:,} more rows a user."
+        )
 
-        The error of the variance of tastes falls as 1 / rows, and the gain grows as its root.
+    @cached_property
+    def more_rows(self) -> int | None:
+        """Further rows a user with which a gain of ``WORTHWHILE`` would show as likely as not.
+
+        The median over three shapes of tastes that the log allows (``power``); None where the log
+        would have to be more than 256 times as long, or has no choice of arms.
         """
-        ratio = self.gain.high / (WORTHWHILE * self.best_arm)
-        rows = self.n_rows / self.n_users
-        exact = rows * max(0.0, ratio**2 - 1)
+        tastes = sorted((world for world in self.worlds if world.taste), key=lambda w: w.gain)
+        if not tastes:
+            return None
+        rng = np.random.default_rng([self.n_users, self.n_rows])
+        gain = WORTHWHILE * self.best_arm
+        shapes = [tastes[round(place * (len(tastes) - 1))] for place in (0.25, 0.5, 0.75)]
+        times = sorted(
+            rows_to_show(gain, world, self.moments, self.pairs, rng) or np.inf for world in shapes
+        )[1]
+        if not np.isfinite(times):
+            return None
+        exact = (times - 1) * self.n_rows / self.n_users
         digits = max(0, int(np.log10(max(exact, 1.0))) - 1)
-        return int(round(exact, -digits))
+        return max(1, int(round(exact, -digits)))
 
     @property
     def held_out_tells(self) -> str:
@@ -235,6 +261,7 @@ def estimate_population(
         n_users=n_users,
         n_rows=n_rows,
         moments=moments,
+        pairs=pairs,
         held_out=halves and _check_held_out(*halves, rng),
     )
 
@@ -252,11 +279,31 @@ def _worlds(
             n_worlds = max(LEAST_WORLDS, round(N_TASTE_WORLDS * share)) if share > 0.05 else 0
         else:
             n_worlds = N_ALIKE_WORLDS
-        for _ in range(n_worlds):
-            covariance = posterior.draw(rng, place)
+        if not n_worlds:
+            continue
+        quantiles, shares = _strata(n_worlds)
+        covariances = posterior.at_quantiles(place, quantiles)
+        for covariance, part in zip(covariances, shares, strict=True):
             shape = draw_shape(pairs, moments, covariance, rng, fitted=model.rank > 0)
-            worlds.append(World(*shape, chance / n_worlds, place, model.rank > 0))
+            worlds.append(World(*shape, chance * part, place, model.rank > 0))
     return tuple(worlds)
+
+
+def _strata(n_worlds: int) -> tuple[FloatArray, FloatArray]:
+    """Return the quantiles at which worlds are drawn, and the probability that each stands for.
+
+    The outermost have just more than the interval leaves out, and lie at its far end: intervals
+    that ended at 2.5 % held the truth in 88 % of the logs with which this was made.
+
+    >>> quantiles, shares = _strata(4)
+    >>> quantiles, shares
+    (array([0.005, 0.263, 0.737, 0.995]), array([0.026, 0.474, 0.474, 0.026]))
+    """
+    edges = np.concatenate([[0.0], np.linspace(OUTER, 1 - OUTER, n_worlds - 1), [1.0]])
+    quantiles = (edges[1:] + edges[:-1]) / 2
+    quantiles[0], quantiles[-1] = OUTERMOST, 1 - OUTERMOST
+    shares: FloatArray = np.diff(edges)
+    return quantiles, shares
 
 
 def _check_held_out(

@@ -37,6 +37,7 @@ ARM_FACTOR = 0.5
 
 N_PARTICLES = 600
 N_MOVES = 8  # per temperature
+N_GAIN_DRAWS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +126,29 @@ class CovariancePosterior:
         mean: FloatArray = np.tensordot(self.probabilities, np.array(covariances), axes=1)
         return mean
 
-    def draw(self, rng: np.random.Generator, place: int) -> FloatArray:
-        """Draw a covariance from one of the models."""
-        particles = self.particles[place]
-        particle = particles[rng.integers(len(particles))]
-        covariance: FloatArray = self.models[place].covariances(particle[None])[0]
-        return covariance
+    def at_quantiles(self, place: int, quantiles: FloatArray) -> FloatArray:
+        """Return covariances of one model, (n, n_arms, n_arms), from the least to the most taste.
+
+        They lie at these quantiles of what full knowledge would gain if tastes were normal.
+        """
+        covariances = self.models[place].covariances(self.particles[place])
+        order = np.argsort(normal_gains(covariances, self.models[place].moments.arm_means))
+        chosen = np.clip((quantiles * len(order)).astype(np.int64), 0, len(order) - 1)
+        sorted_covariances: FloatArray = covariances[order[chosen]]
+        return sorted_covariances
+
+
+def normal_gains(covariances: FloatArray, means: FloatArray) -> FloatArray:
+    """Return what full knowledge would gain over the best arm for normal tastes, (n,).
+
+    The same 256 draws for all covariances: their order is what matters.
+    """
+    scores = np.random.default_rng(0).standard_normal((N_GAIN_DRAWS, len(means)))
+    values, vectors = np.linalg.eigh(covariances)
+    roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    users = means + np.einsum("pjk,uk->puj", roots, scores)
+    gains: FloatArray = users.max(axis=2).mean(axis=1) - users.mean(axis=1).max(axis=1)
+    return gains
 
 
 def fit_posterior(

@@ -5,8 +5,8 @@ from what people are like; a draw from it is an *atom*. The normal model gets th
 right and its shape wrong where people come in clusters or a few are unlike all others. Therefore
 the atoms are weighted by a few dozen steps of expectation-maximisation towards the distribution
 that makes the log most likely ("smoothing by roughening", Laird and Louis, 1991), with users
-weighted at random for their sampling (the Bayesian bootstrap, Rubin, 1981). Where rows are few,
-the weights hardly move and the normal model stays.
+weighted at random for their sampling (the Bayesian bootstrap, Rubin, 1981). The weights give the
+shape alone: arm means and variances stay those of the atoms.
 """
 
 from __future__ import annotations
@@ -42,6 +42,11 @@ class World:
         return float((self.weights @ self.atoms).max())
 
     @property
+    def most_lost(self) -> float:
+        """What the worst single arm earns below the best."""
+        return self.best_arm - float((self.weights @ self.atoms).min())
+
+    @property
     def gain(self) -> float:
         """What full knowledge would earn above the best single arm."""
         return max(0.0, float(self.weights @ self.atoms.max(axis=1)) - self.best_arm)
@@ -71,7 +76,30 @@ def draw_shape(
     if fitted:
         users = rng.exponential(size=pairs.n_users)
         weights = _fit_weights(_likelihood(pairs, moments, atoms), weights, users / users.sum())
+        atoms = _with_moments(atoms, weights, mean, covariance)
     return atoms, weights
+
+
+def _with_moments(
+    atoms: FloatArray, weights: FloatArray, mean: FloatArray, covariance: FloatArray
+) -> FloatArray:
+    """Move atoms so that they have the means and variances that were drawn, and keep their shape.
+
+    The fit of the weights follows what the log estimates, also where the covariance that was drawn
+    is larger or smaller, as it has to be for an interval. Two variances are restored: that of
+    users' level over all arms, and that of their tastes around it.
+    """
+    n_arms = len(mean)
+    deviations = atoms - weights @ atoms
+    moved = np.tile(mean, (len(atoms), 1))
+    level = np.full((n_arms, n_arms), 1 / n_arms)
+    for projection in (level, np.eye(n_arms) - level):
+        part = deviations @ projection
+        variance = float(weights @ (part**2).sum(axis=1))
+        drawn_variance = float(np.trace(projection @ covariance))
+        moved += part * np.sqrt(drawn_variance / variance if variance > 0 else 1.0)
+    inside: FloatArray = np.clip(moved, 0.0, 1.0)
+    return inside
 
 
 def posterior_means(
@@ -134,7 +162,8 @@ def _likelihood(pairs: PairTotals, moments: Moments, atoms: FloatArray) -> Float
     """
     weight = 1 / moments.dispersion
     means = np.clip(atoms, 1e-6, 1 - 1e-6)
-    successes, failures = pairs.sums * weight, (pairs.counts - pairs.sums) * weight
+    successes = np.maximum(pairs.sums, 0.0) * weight  # without a trend they may leave [0, 1]
+    failures = np.maximum(pairs.counts - pairs.sums, 0.0) * weight
     logs = successes @ np.log(means).T + failures @ np.log1p(-means).T
     likelihood: FloatArray = np.exp(logs - logs.max(axis=1, keepdims=True))
     return likelihood
