@@ -82,5 +82,5 @@ def exploration_rounds(problem: Problem, horizon: int, exploration: float) -> in
     variance_proxy = 0.25 if problem.bounded else 1.0
     information = least_information(n, problem.min_group_size)
     noise = 2 * variance_proxy * math.log(n * k * horizon) / information
-    rounds = exploration * noise ** (1 / 3) * (horizon / k) ** (2 / 3)
+    rounds = float(exploration * noise ** (1 / 3) * (horizon / k) ** (2 / 3))
     return min(math.ceil(rounds), horizon // k)
