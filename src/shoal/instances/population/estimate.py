@@ -168,13 +168,15 @@ class Population:
         if self.more_rows is None:
             return f"More rows of these users would hardly show a gain of {WORTHWHILE:.0%}."
         return (
-            f"To see a gain of {WORTHWHILE:.0%} if there is one, collect about "
+            f"To see a gain of {WORTHWHILE:.0%} if there is one, collect at least about "
             f"{self.more_rows:,} more rows a user."
         )
 
     @cached_property
     def more_rows(self) -> int | None:
-        """Further rows a user with which a gain of ``WORTHWHILE`` would show as likely as not.
+        """Further rows a user without which a gain of ``WORTHWHILE`` would hardly show.
+
+        A lower limit: half of the logs with so many should show it, and 6 of 32 did.
 
         The median over three shapes of tastes that the log allows (``power``); None where the log
         would have to be more than 256 times as long, or has no choice of arms.
