@@ -19,13 +19,15 @@ PACKAGE = Path(shoal.__file__).parent
 CALLEE = "policies/shoal/joint/posterior.py"
 CALLER = """
 import numpy as np
-from shoal.policies.shoal.joint import posterior, value_of_information as value
+from shoal.policies.shoal.joint import posterior, prior, value_of_information as value
+from shoal.policies.shoal.joint.mixture import mixed
 belief = posterior.Belief(
-    np.full((2, 3), 0.5), np.stack([np.eye(3) * 0.1] * 2), np.ones(2), np.ones(5)
+    np.full((2, 3), 0.5), np.stack([np.eye(3) * 0.05 + 0.05] * 2), np.ones(2), np.ones(5),
+    prior.uniform_prior((2,)),
 )
-prices = value.Prices(np.zeros(3, np.int64), *np.zeros((4, 2, 3)), np.zeros(3))
-prices.rival_variances[:] = 0.1
-this_round = value.ShardRound(belief, prices, 2, 100.0, 1.0, np.zeros(3))
+mixture = mixed(belief)
+prices = value.all_prices(belief, mixture, np.ones((2, 3), np.bool_), 100.0)
+this_round = value.ShardRound(belief, mixture, prices, 2, 100.0, 1.0, np.zeros(3))
 print(value.merit(this_round, 0, np.arange(2), np.random.default_rng(0)))
 """
 

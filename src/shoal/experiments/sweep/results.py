@@ -18,7 +18,8 @@ from shoal.experiments.statistics import regret_intervals
 from shoal.experiments.sweep.configuration import Configuration
 from shoal.experiments.sweep.folder import SweepFolder
 
-_FIELDS = (field.name for field in fields(Setting) if not field.name.startswith("instance"))
+_OTHERS = ("instance", "instance_options", "turnover")  # named first, or no part of a sweep
+_FIELDS = (field.name for field in fields(Setting) if field.name not in _OTHERS)
 COLUMNS = ("instance", "policy", "options", *_FIELDS)
 """The columns that tell one setting from another."""
 
