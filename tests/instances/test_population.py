@@ -103,7 +103,7 @@ def test_the_log_says_in_words_what_it_can_tell() -> None:
     rng = np.random.default_rng(5)
     unknown = estimate(np.full((300, 4), 0.05), 13, rng)
     assert "13 rows a user on 4 arms can't distinguish" in unknown.tells
-    assert f"collect about {unknown.more_rows:,} more rows a user" in unknown.tells
+    assert f"collect at least about {unknown.more_rows:,} more rows a user" in unknown.tells
     alike = estimate(np.full((2_000, 2), 0.5), 60, rng)
     assert alike.tells.startswith("Users hardly differ")
     means = np.where(np.arange(600)[:, None] % 3 == np.arange(3), 0.4, 0.1)
