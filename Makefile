@@ -12,8 +12,8 @@ FIVE := explore-then-commit,elimination-greedy,elimination-random,elimination-lp
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo check test chaos bench screenshots docs clean
-.PHONY: lint types contracts pages kernels
+.PHONY: help setup browser demo check test chaos soak bench paper screenshots docs clean
+.PHONY: programs lint types contracts pages kernels quick
 
 help:  ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -42,6 +42,14 @@ browser:  # the pages are tested in a real one, which is a Debian package
 	  || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } \
 	  || { echo "The tests need Chromium; install it: sudo apt-get install chromium" >&2; exit 1; }
 
+PROGRAMS := nginx caddy promtool systemd-analyze
+PACKAGES := nginx-light caddy prometheus systemd
+
+programs:  # what is in deploy/ is tested with these, which are Debian packages
+	@(for name in $(PROGRAMS); do command -v $$name >/dev/null || exit 1; done) \
+	  || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq -y --no-install-recommends $(PACKAGES); } \
+	  || { echo "The tests need $(PROGRAMS); install them: sudo apt-get install $(PACKAGES)" >&2; exit 1; }
+
 lint:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -58,19 +66,28 @@ pages:
 kernels:  # all are compiled on one core while the checks run on the other
 	$(BIN)/pytest -m kernels
 
-check: $(READY)  ## Run the checks, and the tests that need no browser, cluster or PostgreSQL.
-	@$(BESIDE) types lint contracts
-	$(PYTEST) -m 'not (browser or cluster or postgresql or slow)'
+quick:
+	$(BIN)/pytest -n 2 --quick
 
-test: $(READY) browser  ## Run all checks and all tests.
+check: $(READY)  ## Run the checks, and the tests that need no browser, cluster or PostgreSQL.
+	@$(BESIDE) quick types lint contracts
+
+test: $(READY) browser programs  ## Run all checks and all tests.
 	@$(BESIDE) kernels types lint contracts pages
 	$(PYTEST) -m 'not kernels'
 
 chaos: $(READY)  ## Kill the service a hundred times per store while a campaign runs.
 	SHOAL_CHAOS_POLICY=shoal SHOAL_CHAOS_KILLS=100 SHOAL_CHAOS_ROUNDS=200 $(BIN)/pytest tests/service/test_chaos.py
 
+soak: $(READY)  ## Run the service for half an hour (SECONDS) while everything around it fails, on each store.
+	STORE=sqlite $(BIN)/python -m benchmarks soak
+	STORE=postgresql $(BIN)/python -m benchmarks soak
+
 bench: $(READY)  ## Measure, side by side, and write the tables that the documentation shows.
 	$(BIN)/python -m benchmarks
+
+paper: $(READY)  ## Collect the paper's numbers, draw its figures and compile build/paper/paper.pdf.
+	$(BIN)/python -m benchmarks.manuscript
 
 screenshots: $(READY) browser  ## Take the documentation's pictures of the dashboard.
 	$(BIN)/python examples/screenshots.py

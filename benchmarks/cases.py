@@ -63,10 +63,15 @@ def _line(rate: float, rounds: int, answer: Price) -> tuple[object, ...]:
         low, mean, high = (
             x / answer.best_arm for x in (cost.gain.low, cost.gain.mean, cost.gain.high)
         )
-        text = f"{mean:+.0%} ({low:+.0%} to {high:+.0%})"
+        text = f"{_percent(mean)} ({_percent(low)} to {_percent(high)})"
         cells.append(f"**{text}**" if low > 0 else text)
     possible = (answer.full_knowledge - answer.best_arm) / answer.best_arm
     return (str(rate), f"{rounds:,}", f"{possible:+.0%}", *cells)
+
+
+def _percent(value: float) -> str:
+    """Return whole percents with a sign, and 0 without."""
+    return f"{value:+.0%}" if round(100 * value) else "0%"
 
 
 def figure(answers: dict[tuple[float, int], Price]) -> alt.HConcatChart:
@@ -83,7 +88,7 @@ def _panel(title: str, answers: dict[int, Price]) -> alt.LayerChart:
             {
                 "rounds": f"{rounds:,}", "C": cost.min_group_size,
                 "gain": 100 * cost.gain.mean / answer.best_arm,
-                "text": f"{cost.gain.mean / answer.best_arm:+.0%}"
+                "text": _percent(cost.gain.mean / answer.best_arm)
                 + (" ?" if cost.gain.low <= 0 < cost.gain.mean else ""),
             }
             for rounds, answer in answers.items()
@@ -118,7 +123,7 @@ def picture_of_the_tutorial() -> None:
             os.chdir(home)
     assert log.visits is not None
     answer = price(
-        population=log.population, horizon=100, min_group_sizes=[1, 5, 10, 20],
+        population=log.population, horizon=100, min_group_sizes=[1, 5, 10, 20], n_runs=5,
         participation=log.visits.participation or 1.0,
     )  # fmt: skip
     save(price_figure(answer.to_dict()), IMAGES / "worth-it")

@@ -159,7 +159,7 @@ def service(folder: Path) -> Iterator[tuple[str, str]]:
     fill(aggregator)
     token = aggregator.access.issue("analyst", "analyst")
     charts.specs()
-    assets.asset(assets.CHARTS)
+    assets.load(assets.CHARTS)
     config = uvicorn.Config(create_app(aggregator), port=0, log_config=None, access_log=False)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)

@@ -230,7 +230,7 @@ def _references(truths: list[FloatArray], halves: tuple[Half, Half]) -> list[tup
 
 
 def _mean(values: list[float]) -> str:
-    return f"{np.mean(values):+.4f} ± {np.std(values, ddof=1):.4f}"
+    return f"{round(np.mean(values), 4) + 0.0:+.4f} ± {np.std(values, ddof=1):.4f}"
 
 
 def _segment_gain(first: Half, second: Half) -> tuple[float, float]:

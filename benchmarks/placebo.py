@@ -23,7 +23,7 @@ from shoal.instances import clustered, from_log
 from shoal.instances.population import Range
 from shoal.instances.population.estimate import WORTHWHILE
 
-SEED = 20_261_122
+SEED = 20_261_124
 N_LOGS = 10  # of each kind
 SIZES, ROUNDS, N_RUNS, N_TRUE_RUNS = (5, 20), 100, 7, 2
 WIDTHS = (5, 15, 50)  # rows a user
@@ -108,7 +108,7 @@ def main() -> None:
     kinds = [*PLACEBOS, *TASTES]
     tasks = [(place, number) for place in range(len(kinds)) for number in range(N_LOGS)]
     cases: dict[tuple[int, int], Case] = {}
-    for index, case in LocalEngine(n_workers=2).run(_case, tasks):
+    for index, case in LocalEngine(n_workers=1).run(_case, tasks):
         cases[tasks[index]] = case
         print(kinds[tasks[index][0]], case, flush=True)
     by_kind = {
@@ -227,8 +227,12 @@ def _taste_line(name: str, cases: list[Case]) -> tuple[object, ...]:
     gainful = [max(case.true_gains) > 0 for case in cases]
     right = sum(case.recommended and gains for case, gains in zip(cases, gainful, strict=True))
     wrong = sum(case.recommended for case in cases) - right
+    silent = sum(
+        gains and not case.recommended and case.possible.low <= 1e-3 * case.best_arm
+        for case, gains in zip(cases, gainful, strict=True)
+    )
     return (
-        name, f"{inside} of {n_logs}", f"{held} of {n_gains}", sum(gainful), right, wrong,
+        name, f"{inside} of {n_logs}", f"{held} of {n_gains}", sum(gainful), right, silent, wrong,
     )  # fmt: skip
 
 
@@ -239,6 +243,7 @@ def _write(
     advice: list[tuple[object, ...]],
 ) -> None:
     sizes = " and ".join(map(str, SIZES))
+    shown = [int(str(line[-1]).split()[0]) for line in advice if line[-1]]
     page(
         "placebo",
         "Can the price from a log be trusted?",
@@ -269,17 +274,19 @@ def _write(
         f"{ROUNDS} rounds, learning pays in as many of the logs as the fourth column says.",
         table(
             ["tastes", "possible gain inside", "learner's gain inside", "the learner truly gains",
-             "of these recommended", "recommended without a gain"],
+             "of these recommended", "of these the log can't tell tastes",
+             "recommended without a gain"],
             tastes,
         ),
         "Half the width of the interval of the possible gain, 800 users, 4 arms, rate 0.2:",
         table(["tastes", *(f"{rows} rows a user" for rows in WIDTHS)], widths),
         "## Following the advice",
         f"A log that can't tell says how many more rows a user would show a gain of "
-        f"{WORTHWHILE:.0%} \"as likely as not\". Here the true gain of full knowledge is just "
-        f"that; {N_FOLLOWED} logs with so many more rows were made for each. About half of them "
-        "should show it.",
+        f"{WORTHWHILE:.0%}. Here the true gain of full knowledge is just that; {N_FOLLOWED} logs "
+        "with so many more rows were made for each. In its simulations three quarters of the logs "
+        "show it; the aim is between a half and nine tenths.",
         table(
             ["tastes", "users", "arms", "rate", "rows a user", "advised", "then shown in"], advice
         ),
+        f"**{sum(shown)} of {N_FOLLOWED * len(shown)} showed it.**",
     )  # fmt: skip

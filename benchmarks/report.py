@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from shoal import __version__
 
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "docs" / "benchmarks"
 IMAGES = ROOT / "docs" / "images"
+RECORDS = ROOT / "benchmarks" / "records"
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -31,6 +34,13 @@ def page(name: str, title: str, command: str, *parts: str) -> None:
     PAGES.mkdir(parents=True, exist_ok=True)
     (PAGES / f"{name}.md").write_text(text, encoding="utf-8")
     print(text)
+
+
+def record(name: str, data: Mapping[str, Any]) -> None:
+    """Keep what a page and the paper are made from, as JSON."""
+    RECORDS.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(data, ensure_ascii=False)
+    (RECORDS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
 
 
 def _cell(value: object) -> str:

@@ -146,9 +146,9 @@ from tests.support.service import even, report, start, users
 from tests.support.live import serve
 from shoal.service.aggregator.report_queue import ReportBatch
 finish = ReportBatch.finish
-def finish_durable(batch, late):
+def finish_durable(batch, late, **outcome):
     active.clear()
-    finish(batch, late)
+    finish(batch, late, **outcome)
 ReportBatch.finish = finish_durable
 threading.setprofile(trace)
 with TemporaryDirectory() as folder:

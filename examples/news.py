@@ -2,7 +2,7 @@
 
 Plays a population of readers against a running service over HTTP:
 
-    shoal serve                      # prints the tokens once
+    shoal serve                      # writes tokens to shoal-data/tokens.env
     export SHOAL_OPERATOR_TOKEN=... SHOAL_APP_TOKEN=... SHOAL_ANALYST_TOKEN=...
     python examples/news.py
 
@@ -41,7 +41,7 @@ def play(args: argparse.Namespace) -> None:
     rng = np.random.default_rng(args.seed)
     tokens = [os.environ.get(name, "") for name in TOKENS]
     if not all(tokens):
-        sys.exit(f"{', '.join(TOKENS)} must be the tokens that shoal serve printed; one is not set")
+        sys.exit(f"{', '.join(TOKENS)} must be tokens of shoal-data/tokens.env; one is not set")
     operator_token, app_token, analyst_token = tokens
     with (
         Client(args.url, operator_token) as operator,

@@ -3,11 +3,16 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from tests.support.arithmetic import pin_kernels
 from tests.support.workers import GroupScheduling
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 pin_kernels()
 
@@ -16,7 +21,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 NEEDS = {"browser": "browser", "ray_cluster": "cluster", "postgres": "postgresql"}
-"""Marks of tests by the fixture that starts what they need; ``make check`` leaves them out."""
+"""Marks of tests by the fixture that starts what they need."""
 SLOW = (
     "tests/recordings/", "tests/service/test_", "tests/service/dashboard/test_browser",
     "tests/engines/test_ray", "tests/experiments/sweep/test_kills",
@@ -24,7 +29,23 @@ SLOW = (
     "tests/test_kernels", "tests/policies/shoal/test_learning_quality",
     "tests/service/api/test_openapi",
 )  # fmt: skip
-"""Whole systems, or many runs."""
+"""Files with whole systems, or many runs."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    left_out = "leave out what needs a browser, a cluster or PostgreSQL, and what takes long"
+    parser.addoption("--quick", action="store_true", help=left_out)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.quick:
+        config.option.markexpr = f"not ({' or '.join([*NEEDS.values(), 'slow'])})"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import nothing of which no test would run: that alone takes seconds in each worker."""
+    place = collection_path.relative_to(config.rootpath).as_posix()
+    return True if config.option.quick and place.startswith(SLOW) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -44,6 +65,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> GroupScheduling:
     """Give all tests that share something to one worker, in the order of ``items``."""
     config.option.loadscopereorder = False
@@ -62,3 +84,11 @@ def ray_cluster() -> Iterator[str]:
 
     with two_nodes() as address:
         yield address
+
+
+@pytest.fixture(scope="module")  # while it is open, no other event loop can run in this thread
+def browser() -> Iterator[Browser]:
+    from tests.support.browser import chromium
+
+    with chromium() as opened:
+        yield opened

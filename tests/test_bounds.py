@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil
+from math import ceil, log, log2
 
 import pytest
 
@@ -59,6 +59,60 @@ def test_theorem_5_for_as_many_users_as_min_group_size() -> None:
     assert bounds.too_few_users_lower(Problem(2, 2, 2, horizon=T)) == T
     with pytest.raises(InvalidInputError, match=r"n_users must be min_group_size=4 .*; got 60"):
         bounds.too_few_users_lower(PROBLEM)
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+@pytest.mark.parametrize(("alpha", "extra"), [(1.0, 0.0), (1.8, 301.0)])
+def test_pooled_elimination_with_its_constants(bounded: bool, alpha: float, extra: float) -> None:
+    t = 10**9
+    problem = Problem(N, K, C, horizon=t, bounded=bounded)
+    gamma = 4 * (0.25 if bounded else 1.0) * log(N * K * t)
+    batches = round(log2(log2(t)))
+    explored = 2 * (alpha * t) ** 0.5 * (1 + (batches - 1) * (53 * gamma * C * K) ** 0.5)
+    literal = N * (explored + (batches - 1) * extra + 3 * batches)
+    bound = bounds.pooled_elimination_bound(
+        problem, approximation_ratio=alpha, extra_assignments=extra
+    )
+    assert bound == pytest.approx(literal)
+
+
+@pytest.mark.parametrize(
+    ("users", "arms", "size", "horizon", "alpha"),
+    [(N, K, C, 10**7, 1.8), (4, 2, 1, 10**10, 1000.0)],  # too short; a ratio above T^0.29
+)
+def test_pooled_elimination_needs_a_long_horizon(
+    users: int, arms: int, size: int, horizon: int, alpha: float
+) -> None:
+    problem = Problem(users, arms, size, horizon=horizon)
+    with pytest.raises(InvalidInputError, match="horizon must be at least"):
+        bounds.pooled_elimination_bound(problem, approximation_ratio=alpha)
+
+
+def test_orders_of_the_pooled_bounds() -> None:
+    assert bounds.pooled_elimination_upper(PROBLEM) == pytest.approx(N * (C * K * T) ** 0.5)
+    order = N * (C * K) ** (1 / 3) * T ** (2 / 3)
+    assert bounds.pooled_explore_then_commit_upper(PROBLEM) == pytest.approx(order)
+
+
+@pytest.mark.parametrize(
+    ("users", "arms", "size", "blocks"), [(5, 3, 4, 1), (60, 5, 4, 2), (9, 9, 4, 2), (12, 9, 3, 4)]
+)
+def test_theorem_4_for_all_sizes(users: int, arms: int, size: int, blocks: int) -> None:
+    problem = Problem(users, arms, size, horizon=T)
+    literal = blocks * size * (size * (arms - 1) / blocks) ** (1 / 3) * T ** (2 / 3)
+    assert bounds.without_clusters_lower(problem) == pytest.approx(literal)
+
+
+@pytest.mark.parametrize(
+    ("arms", "crowd", "cluster", "ratio"),
+    [
+        (1, 5, 5, 1.0), (2, 5, 5, 1.5), (2, 5, 9, 1.0), (2, 5, 8, 4 / 7 + 0.5), (3, 5, 5, 5 / 3),
+        (3, 9, 10, 11 / 7), (3, 5, 6, 1.5), (4, 5, 5, 1.75), (4, 5, 10, 1.25), (4, 5, 20, 1.0),
+        (4, 5, 99, 1.0),
+    ],
+)  # fmt: skip
+def test_decomposition_ratio(arms: int, crowd: int, cluster: int, ratio: float) -> None:
+    assert bounds.decomposition_ratio(arms, crowd, cluster) == pytest.approx(ratio)
 
 
 def test_lemma_1() -> None:

@@ -29,7 +29,7 @@ NOT_NOUNS = {"found", "given", "told", "said", "seen", "own", "wanted", "meant",
 IDIOMS = {"T", "Task", "Result"}  # type variables
 SAME = {"Noise"}  # a message, and the strict model that reads it in a campaign's definition
 # The front doors of `shoal price` and of logs; Algorithm 1 with all its options.
-WIDE = {"price", "from_log", "__init__"}
+WIDE = {"price", "__init__"}
 
 
 def name_of(path: Path) -> str:

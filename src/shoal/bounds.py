@@ -34,7 +34,7 @@ def decomposition_ratio(n_arms: int, min_crowd: int, cluster_size: int) -> float
     """Return a bound on the best ratio 1/beta of every U-batched graph, at most 2 − 1/K.
 
     The decomposition theorem: s + 1 − 1/K with s = crowd/U, for U from a crowd (C+1, or 2C for the
-    pooled estimator) to K crowds, and 1 from there on; see ``least_beta`` for two and three arms.
+    pooled estimator) to K crowds, and 1 from there on; ``least_beta`` says what holds for K ≤ 3.
 
     >>> [decomposition_ratio(10, 5, size) for size in (5, 10, 50, 60)]
     [1.9, 1.4, 1.0, 1.0]
@@ -104,22 +104,22 @@ def pooled_elimination_bound(
     """Return the bound of pooled elimination's regret with its constants, where U ≥ 2C.
 
     The decomposition for crowds of 2C has at most ``approximation_ratio``·D plus
-    ``extra_assignments``. T must be at least alpha·(25·C·K·log(NKT))².
+    ``extra_assignments``. T must be at least alpha·(25·C·K·log(NKT))², and alpha at most T^0.29.
 
     >>> problem = Problem(n_users=50, n_arms=5, min_group_size=4, horizon=10**9)
     >>> bound = pooled_elimination_bound(problem, approximation_ratio=1.8)
     >>> round(bound / (50 * sqrt(4 * 5 * 10**9)), 1)
-    541.2
+    400.9
     """
     n, k, c, t = problem.shard_size, problem.n_arms, problem.min_group_size, _horizon(problem)
     logarithm, n_batches = log(n * k * t), max(2, round(log2(max(2.0, log2(t)))))
-    least = approximation_ratio * (25 * c * k * logarithm) ** 2
+    least = max(
+        approximation_ratio * (25 * c * k * logarithm) ** 2, approximation_ratio ** (1 / 0.29)
+    )
     if t < least:
         raise InvalidInputError(f"horizon must be at least {least:.4g} for this bound; got {t}.")
     gamma = 4 * _variance_proxy(problem) * logarithm
-    explored = (
-        2.7 * sqrt(approximation_ratio * t) * (1 + (n_batches - 1) * sqrt(53 * gamma * c * k))
-    )
+    explored = 2 * sqrt(approximation_ratio * t) * (1 + (n_batches - 1) * sqrt(53 * gamma * c * k))
     return problem.n_users * (explored + (n_batches - 1) * extra_assignments + 3 * n_batches)
 
 

@@ -144,13 +144,9 @@ def order_by(labels: IntArray, n_labels: int) -> tuple[IntArray, LongArray]:
 
 @kernel()
 def regroup(
-    arms: IntArray,
-    n_arms: int,
-    min_group_size: int,
-    first_group: int,
-    uniforms: FloatArray,
+    arms: IntArray, n_arms: int, min_group_size: int, first_group: int, uniforms: FloatArray,
     groups: IntArray,
-) -> None:
+) -> None:  # fmt: skip
     """Split every crowd at random into as many groups as fit; fills ``groups``, -1 for none.
 
     A crowd of less than twice ``min_group_size`` has one group, of that size exactly: leaving the

@@ -57,16 +57,16 @@ def kernel(signature: str | None = None, *, fastmath: bool = False) -> Callable[
 @cache
 def cache_folder(source: Path) -> Path | None:
     """Return the folder for a module's compiled kernels, None if nothing can be written."""
-    base = Path(os.environ.get("NUMBA_CACHE_DIR") or _user_cache()) / "shoal"
     digest = hashlib.sha256()
     for path in sorted(all_sources(source)):
         digest.update(path.read_bytes() + b"\0")
-    folder = base / digest.hexdigest()[:16]
     try:
+        base = Path(os.environ.get("NUMBA_CACHE_DIR") or _user_cache()) / "shoal"
+        folder = base / digest.hexdigest()[:16]
         _delete_unused(base)
         folder.mkdir(parents=True, exist_ok=True)
         os.utime(folder)
-    except OSError:
+    except (OSError, RuntimeError):  # RuntimeError: a user without a home
         return None
     return folder if os.access(folder, os.W_OK) else None
 

@@ -6,8 +6,10 @@ beyond its types (limits, patterns) is stated where it is read, in ``service/api
 the messages that FastAPI documents; structs those that msgspec reads and writes by itself.
 """
 
+import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -15,7 +17,8 @@ import msgspec
 PROBLEM_TYPE = "urn:shoal:problem:"  # and the problem's name
 MAX_REPORTS = 10_000  # in one request
 
-Role = Literal["operator", "app", "analyst", "learner"]
+Role = Literal["admin", "operator", "app", "analyst", "learner", "monitor"]
+EVERY_CAMPAIGN = "*"
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
@@ -56,6 +59,19 @@ class ArmState(Message):
     name: str
     since: int
     until: int | None
+
+
+class Abandonment(msgspec.Struct, frozen=True):
+    """The last round that is given up, with all before it that are not released."""
+
+    through: int
+
+
+@dataclass(frozen=True)
+class CapabilityKey(Message):
+    """The key of ``report_capability`` for a campaign, in hexadecimal."""
+
+    key: str
 
 
 class Movement(msgspec.Struct, frozen=True):
@@ -134,6 +150,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     withheld: int  # groups whose total is never released
     homogeneous: int  # totals that show everyone's reward: all 0 or all 1
     noise: Noise | None = None
+    contested: int = 0  # reports by another token than the campaign's; in no total
 
 
 class StoredRelease(Release, frozen=True):
@@ -145,14 +162,20 @@ class StoredRelease(Release, frozen=True):
 # Reports
 
 
-class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One user's reward; lives in memory only."""
 
     user: str
     reward: float
+    capability: str = ""
 
     def __repr__(self) -> str:
         return "Report(...)"
+
+
+def report_capability(key: bytes, campaign: str, number: int, user: str) -> str:
+    """Return what lets a device report for one user in one round; the app's backend makes it."""
+    return hmac.new(key, f"{campaign}\n{number}\n{user}".encode(), sha256).hexdigest()
 
 
 class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -182,10 +205,22 @@ class Refusals(msgspec.Struct, frozen=True):
 # Tokens and status
 
 
-class TokenRequest(msgspec.Struct, frozen=True):
-    """The role that a new token is bound to."""
+class TokenRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a new token may do: its role, its campaigns, until when, and in whose place it reports.
+
+    An app's, a learner's or an analyst's token names its campaigns; ``["*"]`` is all of them.
+    """
 
     role: str
+    campaigns: Sequence[str] | None = None
+    expires_days: float | None = None
+    succeeds: str | None = None
+
+
+class Rotation(msgspec.Struct, frozen=True):
+    """For how long the former secret of a token works beside the new one."""
+
+    grace_hours: float = 24.0
 
 
 @dataclass(frozen=True)
@@ -195,13 +230,51 @@ class IssuedToken(Message):
     name: str
     role: Role
     token: str
+    campaigns: list[str]
+    expires_at: int | None
 
 
 @dataclass(frozen=True)
-class TokenRoles(Message):
-    """The role of each token, by the token's name."""
+class TokenRecord(Message):
+    """What is known of a token; the day of its last use is given by its first millisecond."""
 
-    tokens: dict[str, Role]
+    role: Role
+    campaigns: list[str]
+    created_at: int | None
+    expires_at: int | None
+    last_used: int | None
+    succeeds: str | None
+
+
+@dataclass(frozen=True)
+class TokenList(Message):
+    """All tokens, by name."""
+
+    tokens: dict[str, TokenRecord]
+
+
+# The audit log
+
+
+@dataclass(frozen=True)
+class AuditEntry(Message):
+    """Who did what and when; ``digest`` is of the entry before and of this one, in hexadecimal."""
+
+    number: int
+    at: int
+    actor: str
+    action: str
+    campaign: str | None
+    details: dict[str, Any]
+    digest: str
+
+
+@dataclass(frozen=True)
+class AuditPage(Message):
+    """Some entries of the audit log; ``next`` is None on the last page."""
+
+    entries: list[AuditEntry]
+    next: int | None
 
 
 @dataclass(frozen=True)
@@ -209,6 +282,15 @@ class Status(Message):
     """Whether all is well."""
 
     ok: bool
+
+
+@dataclass(frozen=True)
+class Readiness(Status):
+    """Whether the store takes writes, schedules are kept and the learner was lately in touch."""
+
+    store: bool
+    schedules: bool
+    learner: bool
 
 
 # The learner
@@ -227,10 +309,14 @@ class LearnerProgress(msgspec.Struct, frozen=True):
 
 
 class Sync(msgspec.Struct, frozen=True):
-    """How far the learner is in each campaign, and how many seconds it will wait for work."""
+    """How far the learner is in each campaign, and how many seconds it will wait for work.
+
+    Campaigns are ``quarantined`` whose state it can't read.
+    """
 
     campaigns: dict[str, LearnerProgress]
     wait: float = 0.0
+    quarantined: list[str] = msgspec.field(default_factory=list)
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -248,16 +334,22 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class TaskList(msgspec.Struct, frozen=True):
-    """Every campaign that waits for the learner."""
+    """Every campaign that waits for the learner, and those that it must forget."""
 
     tasks: list[Task]
+    deleted: list[str] = []
 
 
 class CountedRelease(msgspec.Struct, frozen=True):
-    """A release as it is stored, and a bit per seat that is part of one of its totals."""
+    """A release as it is stored, a bit per seat that is part of one of its totals, and the groups.
+
+    Each seat's group is a little-endian int32, -1 for none: as the learner proposed them, or as
+    the aggregator has drawn them.
+    """
 
     release: msgspec.Raw
     counted: bytes
+    groups: bytes
 
 
 class Estimates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from shoal.cli.main import main
-from shoal.service.dashboard.assets import CHARTS, asset
+from shoal.service.dashboard.assets import CHARTS, load
 
 SMALL = ["--users", "300", "--arms", "3", "--min-group-size", "20"]
 
@@ -26,7 +26,7 @@ SMALL = ["--users", "300", "--arms", "3", "--min-group-size", "20"]
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where everything temporary goes."""
-    asset(CHARTS)  # else a first run on a machine makes it, in one process more
+    load(CHARTS)  # else a first run on a machine makes it, in one process more
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))

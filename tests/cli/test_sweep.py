@@ -7,13 +7,16 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 from click.testing import CliRunner, Result
-from playwright.sync_api import Browser, Page, sync_playwright
 
 from shoal.cli.main import main
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 GRID = """
 policies = ["random", "best-arm", "explore-then-commit"]
@@ -75,7 +78,7 @@ def test_failed_cells_are_told_and_give_exit_code_1(tmp_path: Path) -> None:
     (tmp_path / "grid.toml").write_text(
         'policies = ["elimination-lp", "random"]\nusers = 4\nhorizon = 20\nruns = 1\narms = 2\n'
     )
-    done = run("sweep", tmp_path / "grid.toml", "--out", tmp_path / "out", "--json")
+    done = run("sweep", tmp_path / "grid.toml", "--out", tmp_path / "out", "--json", "--workers", 1)
     assert done.exit_code == 1
     assert json.loads(done.stdout)["failed"] == 1
     assert "1 of 2 cells failed" in done.stderr
@@ -90,18 +93,6 @@ def test_a_folder_without_results_is_refused(command: str, tmp_path: Path) -> No
     assert done.exit_code == 2
     assert str(tmp_path) in done.stderr
     assert "must" in done.stderr
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium",
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking",
-                  "--disable-component-update", "--disable-sync", "--no-first-run"],
-        )  # fmt: skip
-        yield chromium
-        chromium.close()
 
 
 @contextmanager

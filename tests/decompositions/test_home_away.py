@@ -9,10 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.decompositions import cluster_size, decompose, is_decomposition
-from shoal.decompositions.home_away import home_arms, home_away_decomposition, stay_share
+from shoal.decompositions.home_away import (
+    _play_home_and_away,
+    home_arms,
+    home_away_decomposition,
+    stay_share,
+)
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize(
+    "seed", [*range(40), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(40, 200))]
+)
 def test_clusters_of_one_crowd_need_less_than_twice_the_demand(seed: int) -> None:
     rng = np.random.default_rng([15, seed])
     active, crowd = random_graph(rng)
@@ -50,6 +57,22 @@ def test_is_never_worse_than_euler_and_always_valid(seed: int, demand: int) -> N
     decomposition = home_away_decomposition(active, demand, min_crowd=crowd)
     assert is_decomposition(active, demand, decomposition, min_crowd=crowd)
     assert decomposition.total <= decompose(active, demand, min_crowd=crowd).total
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(st.integers(0, 2**32), st.integers(1, 3000))
+def test_home_and_away_alone_keeps_to_what_is_proved_of_it(seed: int, demand: int) -> None:
+    """Without Euler's: every demand is met, in at most 9·D + 71·K assignments."""
+    rng = np.random.default_rng(seed)
+    n_arms, crowd = int(rng.integers(2, 12)), int(rng.integers(1, 5))
+    home = np.repeat(np.arange(n_arms), crowd + rng.integers(0, 9, n_arms) * rng.integers(0, 2))
+    active = rng.random((len(home), n_arms)) < rng.random() * rng.random(n_arms)
+    active[np.arange(len(home)), home] = True
+    homes = home_arms(active, crowd)
+    assert homes is not None
+    decomposition = _play_home_and_away(active, homes, demand, crowd, rng)
+    assert is_decomposition(active, demand, decomposition, min_crowd=crowd)
+    assert decomposition.total <= 9 * demand + 71 * n_arms
 
 
 @settings(max_examples=80, deadline=None, derandomize=True)

@@ -11,6 +11,7 @@ import pytest
 
 from shoal.bounds import decomposition_ratio
 from shoal.decompositions.beta.proof import prove_beta
+from shoal.decompositions.beta.search import least_beta
 from shoal.decompositions.demand import batched_graph
 from shoal.decompositions.home_away import open_set_stream
 
@@ -78,7 +79,8 @@ def test_each_step_of_the_proof_holds(n_arms: int) -> None:
         for k in range(2, n_arms - 1):
             one, more = comb(n_arms - k, m), comb(n_arms - k - 1, m)
             ratio = delta(n_arms, k + 1) / delta(n_arms, k)
-            assert Fraction(more * comb(n_arms, m), comb(n_arms, m)) <= ratio * one
+            assert ratio == Fraction(k * (n_arms - k - 1), (k + 1) * (n_arms - k))
+            assert more <= ratio * one
 
 
 @pytest.mark.parametrize("n_arms", ARMS)
@@ -103,6 +105,79 @@ def test_larger_clusters_need_fewer_assignments(n_arms: int) -> None:
         peak = (rise - u * now) / (2 * u * rise) if rise else Fraction(0)
         x = min(max(peak, Fraction(0)), 1 - Fraction(1, n_arms))
         assert (1 - u * x) * (now + x * rise) <= kappa(n_arms) * delta(n_arms, k)
+
+
+def least_served(s: Fraction, closed: list[Fraction], k: int) -> Fraction:
+    """The largest beta for a user with k arms, as in "Larger clusters".
+
+    ``closed`` has Q(0), …, Q(K). The user stays at home with probability at least s where it is
+    open; at home it needs beta/k, away beta·(k−1)/k.
+    """
+    is_open = 1 - closed[1]
+    if k == 1:
+        return is_open
+    only_home = closed[k - 1] - closed[k]
+    away = closed[1] - closed[k] + (1 - s) * (is_open - only_home)
+    total = 1 - closed[k]
+    home = total - away
+    if home >= away / (k - 1):
+        return away * k / (k - 1)
+    return min(k * is_open, total)  # by staying more, up to always
+
+
+@pytest.mark.parametrize("n_arms", [k for k in ARMS if k >= 4])
+def test_larger_clusters_by_the_construction_itself(n_arms: int) -> None:
+    """Home and away shares for every s = c/U on a grid: at least 1/(s + (K−1)/K) for every k."""
+    now = [Fraction(1)] + [all_closed(n_arms, k) for k in range(1, n_arms + 1)]
+    for step in range(13):
+        s = Fraction(1, n_arms) + (1 - Fraction(1, n_arms)) * Fraction(step, 12)
+        beta = 1 / (s + 1 - Fraction(1, n_arms))
+        some_closed = (1 - beta) / (1 - kappa(n_arms))  # 1 − lambda
+        assert 0 <= some_closed <= 1
+        closed = [Fraction(1)] + [some_closed * q for q in now[1:]]
+        for k in range(1, n_arms + 1):
+            assert least_served(s, closed, k) >= beta
+
+
+def test_three_arms_for_every_share() -> None:
+    for denominator in range(1, 61):
+        for crowd in range(-(-denominator // 3), denominator + 1):
+            s = Fraction(crowd, denominator)
+            x = 1 - s
+            one = max(Fraction(0), (1 - 6 * x) / (5 - 6 * x))
+            beta = 1 / (s + Fraction(2, 3)) if one == 0 else (3 - 2 * x) / (5 - 6 * x)
+            two = 3 * (1 - beta) - 2 * one
+            assert min(one, two, 1 - one - two) >= 0
+            closed = [Fraction(1), (2 * one + two) / 3, one / 3, Fraction(0)]
+            assert min(least_served(s, closed, k) for k in (1, 2, 3)) >= beta
+            assert least_beta(3, crowd, denominator) == beta
+            assert 1 / beta - (s + Fraction(2, 3)) <= Fraction(5, 1000)
+
+
+def test_the_bounds_are_less_than_one_over_u_apart() -> None:
+    for crowd in range(2, 40):
+        for cluster in range(crowd, 4 * crowd):
+            gap = Fraction(crowd, cluster) - Fraction(crowd - 1, cluster - 1)
+            assert 0 <= gap < Fraction(1, cluster)
+
+
+@pytest.mark.parametrize("n_arms", ARMS)
+def test_the_method_as_it_is_needs_seven_times_the_demand_at_most(n_arms: int) -> None:
+    """One of the two bounds on away arms is enough at every stay share; and the chance of B."""
+    z = 1 - Fraction(1, n_arms)
+    for step in range(401):
+        y = z * Fraction(step, 400)
+        s, some_closed = y + Fraction(1, n_arms), y / (1 + y) * Fraction(2 * n_arms - 1, n_arms - 1)
+        # 1 − lambda, as in the code.
+        is_open = 1 / (s + z)
+        assert some_closed == (1 - is_open) / (1 - kappa(n_arms))
+        rest = 1 - s - Fraction(3, 4) * some_closed
+        assert 7 * some_closed >= 4 * z or 7 * rest >= 1
+    size = 1 << n_arms.bit_length()
+    assert Fraction(size - 1, size // 4) >= 3
+    assert kappa(n_arms) >= Fraction(1, 2)
+    turned = Fraction(size, 2) - kappa(n_arms) * (size - 1)
+    assert (turned * (2 * n_arms - 1)).denominator == 1
 
 
 def test_the_excess_at_two_arms_is_paid_for() -> None:

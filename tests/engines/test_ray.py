@@ -60,7 +60,7 @@ def test_records_are_the_same_bytes_although_workers_are_killed_in_mid_run(
     engine: RayEngine, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     configuration = Configuration(
-        policies=("elimination-lp", "ucb"),
+        policies=("elimination-lp",),
         instances=("linear",),
         users=(30,),
         arms=(3,),
@@ -77,8 +77,8 @@ def test_records_are_the_same_bytes_although_workers_are_killed_in_mid_run(
         engine=Deadly(engine, marks),
         progress=lambda finished, amount, total: done.append(total - amount),
     )
-    assert (outcome.done, outcome.failed) == (4, 0)
-    assert len(list(marks.iterdir())) == 4
+    assert (outcome.done, outcome.failed) == (2, 0)
+    assert len(list(marks.iterdir())) == 2
     assert done[-1] == 0
     sweep(configuration, tmp_path / "here", engine=LocalEngine(n_workers=1))
     assert records(tmp_path / "cluster").equals(records(tmp_path / "here"))
@@ -114,8 +114,8 @@ def test_a_task_that_kills_its_worker_every_time_is_given_up_and_the_others_go_o
         errors.append(error)
         return -1
 
-    done = list(engine.run(fragile, [(tmp_path, n) for n in (1, 2, 4)], lost=lost))
-    assert sorted(done) == [(0, 1), (1, -1), (2, 4)]
+    done = list(engine.run(fragile, [(tmp_path, n) for n in (1, 2)], lost=lost))
+    assert sorted(done) == [(0, 1), (1, -1)]
     assert "task 1 killed its worker 3 times" in str(errors[0])
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import ray
 from tests.engines.test_local import until
 
 from shoal.engines import LocalEngine
@@ -77,6 +76,8 @@ def kill_victims(folder: Path) -> None:
 def test_a_shard_killed_in_mid_run_goes_on_and_gives_the_same_bytes(
     ray_cluster: str, tmp_path: Path
 ) -> None:
+    import ray
+
     killer = Thread(target=kill_victims, args=(tmp_path,))
     killer.start()
     ticks: list[int] = []

@@ -145,6 +145,36 @@ def test_times_may_be_dates_or_numbers_and_nothing_else() -> None:
         from_log(LOG.with_columns(t=pl.lit(value=True)), time="t")
 
 
+@pytest.mark.parametrize("ticks", [1, 1_000, 1_000_000, 1_000_000_000])
+def test_numbers_that_count_from_1970_are_dates(ticks: int) -> None:
+    times = pl.Series([1_767_225_600 + 86_400 * day for day in (0, 1, 2, 3, 9)]) * ticks
+    log = from_log(LOG.with_columns(t=times), time="t")
+    assert log.profile.period == ("2026-01-01 00:00:00", "2026-01-10 00:00:00")
+    assert log.visits is not None
+    assert log.visits.n_rounds == 10
+
+
+def test_a_column_that_is_no_time_is_refused() -> None:
+    frame = LOG.with_columns(t=pl.Series([1.0, 2.0, 3.0, 4.0, 1e20]))
+    with pytest.raises(InvalidInputError, match=r"fewer than 1,000,000 rounds; got 1e\+20 of one"):
+        from_log(frame, time="t")
+
+
+def test_truth_values_in_a_file_are_rewards(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("user,arm,reward\na,x,True\na,x,false\nb,y,true\n")
+    np.testing.assert_array_equal(from_log(path).pairs.sums, [[1, 0], [0, 1]])
+
+
+def test_columns_of_lists_and_other_separators_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"reward column 'r' must hold single values; got"):
+        from_log(LOG.with_columns(r=pl.Series([[1.0]] * 5)), reward="r")
+    path = tmp_path / "log.csv"
+    path.write_text("user;arm;reward\na;x;1\n")
+    with pytest.raises(InvalidInputError, match=r"Cells must be separated by commas\.$"):
+        from_log(path)
+
+
 def test_a_row_with_too_many_cells_is_named(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("user,arm,reward\na,x,1\nb,y,0,extra\n")
@@ -219,3 +249,5 @@ def test_bad_logs_are_refused_in_one_line(tmp_path: Path) -> None:
         from_log(tmp_path / "torn.parquet")
     with pytest.raises(InvalidInputError, match="at least one row; got 5 rows, 5 of them usable"):
         from_log(LOG, min_user_rows=4)
+    with pytest.raises(InvalidInputError, match=r"dropped: 5 missing\.$"):
+        from_log(LOG.with_columns(reward=pl.lit(None)))

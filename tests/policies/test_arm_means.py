@@ -24,7 +24,7 @@ def play(policy: Policy, n_rounds: int, rng: np.random.Generator) -> None:
         totals = np.zeros(plan.n_groups)
         np.add.at(totals, plan.groups[inside], rewards[inside])
         released = np.bincount(plan.groups[inside], minlength=plan.n_groups) > 0
-        policy.tell(Feedback(totals, released, inside.astype(np.int32)))
+        policy.tell(Feedback(totals, released.astype(np.int32), inside.astype(np.int32)))
 
 
 @pytest.mark.parametrize("name", ["shoal", "pooled-thompson"])

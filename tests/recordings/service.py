@@ -230,11 +230,17 @@ def _reads(script: Script, base: str) -> None:
 def _status(script: Script) -> None:
     for path in ("/health", "/ready", "/openapi.json", "/metrics", "/v1/campaigns", "/v1/tokens"):
         script.call("operator", "GET", path)
-    script.call("operator", "PUT", "/v1/tokens/second", {"role": "app"})
-    script.call("operator", "PUT", "/v1/tokens/second", {"role": "king"})
+    second = {"role": "app", "campaigns": ["news"], "expires_days": 7}
+    script.call("operator", "PUT", "/v1/tokens/second", second)
+    script.call("admin", "PUT", "/v1/tokens/second", second)
+    script.call("admin", "PUT", "/v1/tokens/second", {"role": "app"})
+    script.call("admin", "PUT", "/v1/tokens/second", {"role": "king", "campaigns": ["*"]})
+    script.call("admin", "POST", "/v1/tokens/second/rotate", {"grace_hours": 1})
     script.call("operator", "GET", "/v1/tokens")
-    script.call("operator", "DELETE", "/v1/tokens/second")
+    script.call("admin", "DELETE", "/v1/tokens/second")
+    script.call("admin", "DELETE", "/v1/tokens/admin")
     script.call("app", "GET", "/v1/tokens")
+    script.call("admin", "GET", "/v1/audit?limit=9")
     script.call("operator", "POST", "/health")
     for path in PAGES:
         script.page(path)

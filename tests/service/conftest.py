@@ -14,9 +14,18 @@ from psycopg import sql
 from tests.support.service import KEY, TestClock
 from tests.support.stores import Stores, as_user
 
+from shoal.service.actor import ACTOR, SERVICE
 from shoal.service.aggregator import Aggregator
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
+
+
+@pytest.fixture(autouse=True)
+def nobody_acts() -> Iterator[None]:
+    """Forget who acted in a test that called the service's functions without a request."""
+    before = ACTOR.set(SERVICE)
+    yield
+    ACTOR.reset(before)
 
 
 @pytest.fixture(scope="session")

@@ -46,7 +46,7 @@ def test_a_schedule_outlives_a_database_that_was_away(
                 return httpx.get(f"{live.url}/ready").status_code
 
             live.client("operator").create_campaign(
-                f"daily{part}", arms=["a"], min_group_size=2, seats=4, policy="random",
+                f"daily{part}", arms=["a", "b"], min_group_size=2, seats=4, policy="random",
                 schedule=schedule,
             )  # fmt: skip
             assert status() == 200
@@ -153,7 +153,7 @@ def test_whoever_only_waits_is_answered_when_the_service_stops(
     answers: list[int] = []
     with caplog.at_level(logging.INFO), serve(sqlite_stores) as live:
         live.client("operator").create_campaign(
-            "news", arms=["a"], min_group_size=2, seats=4, policy="random"
+            "news", arms=["a", "b"], min_group_size=2, seats=4, policy="random"
         )
         headers = {"Authorization": f"Bearer {live.tokens[role]}"}
         request = httpx.Request(method, live.url + path, headers=headers, json=body)

@@ -22,15 +22,17 @@ from shoal.cli.main import main
 from shoal.client import Client
 from shoal.errors import InvalidInputError
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.tokens import Access
+from shoal.service.aggregator.tokens import ROLES, Access
 from shoal.service.clock import system_clock
 from shoal.service.dashboard.sessions import begin_session
+from shoal.service.embedded import read_tokens
 from shoal.service.learner.service import Learner
-from shoal.service.process import _announce_tokens
+from shoal.service.process import _make_tokens
 from shoal.service.settings import Settings, load_settings
 from shoal.service.store import Database
 from shoal.service.store import aggregator as tables
 from shoal.service.store.backup import back_up, restore
+from shoal.service.store.migrate import newest
 from shoal.wire import LearnerProgress
 
 
@@ -75,7 +77,7 @@ def test_doctor_finds_nothing_in_a_sound_service(
     done = run("doctor", "--json", **environment(stores, tmp_path))
     assert done.exit_code == 0, done.output
     found = json.loads(done.output)
-    assert [item["fault"] for item in found] == [""] * (13 if backend == "sqlite" else 11)
+    assert [item["fault"] for item in found] == [""] * (14 if backend == "sqlite" else 12)
     told = [item["check"] for item in found]
     assert "campaign news: 1 rounds are anonymous, with no noise" in told
     assert everything_in(tmp_path) == before
@@ -146,7 +148,7 @@ def test_stores_and_backups_are_for_their_owner_alone(
         ("UPDATE campaigns SET definition = replace(definition, '\"min_group_size\":4',"
          " '\"min_group_size\":3')", "C is 3, below the floor of 4"),
         ("UPDATE rounds SET opened_at = opened_at + 1000000", "round 1 of campaign news has one"),
-        ("INSERT INTO keys VALUES (x'00')", "the store was filled with another key"),
+        ("INSERT INTO keys (fingerprint) VALUES (x'00')", "the store was filled with another key"),
         ("UPDATE releases SET document = CAST(replace(CAST(document AS TEXT), '\"noise\":null',"
          " '\"noise\":{\"epsilon\":1,\"scale\":9}') AS BLOB)", "other noise"),
     ],
@@ -163,7 +165,7 @@ def test_doctor_finds_what_was_tampered_with(
     done = run("doctor", **environment(sqlite_stores, tmp_path))
     assert done.exit_code == 1
     assert fault in done.output
-    assert "13 checks, 1 fault" in done.output
+    assert "14 checks, 1 fault" in done.output
 
 
 def test_doctor_finds_a_key_that_is_missing_or_open_to_others(
@@ -211,7 +213,9 @@ def test_a_failed_restore_leaves_the_store_empty(
         half = len(good) // 2
         bad = good[:half] + bytes([good[half] ^ 255]) + good[half + 1 :]
     else:
-        bad = gzip.compress(gzip.decompress(good).replace(b"a0003", b"a9999"))
+        bad = gzip.compress(
+            gzip.decompress(good).replace(str(newest("aggregator")).encode(), b"a9999")
+        )
     (tmp_path / "bad").write_bytes(bad)
     settings = environment(stores, tmp_path)
     done = run("restore", "aggregator", str(tmp_path / "bad"), **settings)
@@ -238,10 +242,13 @@ def test_new_tokens_leave_no_other_valid(sqlite_stores: Stores, tmp_path: Path) 
     access = Access(database)
     former = [access.issue("operator", "operator"), access.issue("second", "operator")]
     said: list[str] = []
-    _announce_tokens(access, Settings(), said.append, new=True)
-    assert set(access.roles()) == {"operator", "app", "analyst", "learner"}
+    _make_tokens(access, Settings(data=tmp_path), said.append, new=True)
+    assert set(access.roles()) == set(ROLES)
     assert [access.role_of(token) for token in former] == [None, None]
-    assert access.role_of(said[0].split()[1]) == "operator"
+    tokens = read_tokens(tmp_path / "tokens.env")
+    assert {role: access.role_of(token) for role, token in tokens.items()} == {r: r for r in ROLES}
+    assert (tmp_path / "tokens.env").stat().st_mode & 0o777 == 0o600
+    assert not any(token in line for token in tokens.values() for line in said)
     database.close()
 
 
@@ -338,7 +345,7 @@ def test_export_passes_over_rounds_that_a_restore_forgot(
     out = tmp_path / "totals.parquet"
     with serve(sqlite_stores) as live:
         live.client("operator").create_campaign(
-            "news", arms=["a"], min_group_size=4, seats=12, policy="random"
+            "news", arms=["a", "b"], min_group_size=4, seats=12, policy="random"
         )
         live.aggregator.epochs.sync_learner({"news": LearnerProgress(3, 3)})
         given = {"SHOAL_TOKEN": live.tokens["analyst"]}
@@ -358,13 +365,14 @@ def test_the_files_in_deploy_are_valid(tmp_path: Path) -> None:
     compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
     services = compose["services"]
     for role in ("aggregator", "learner"):
-        assert services[role]["command"] == ["shoal", "serve", role]
+        assert services[role]["command"] == ["serve", role]
         known = {name: "1" for name in services[role]["environment"] if "PORT" in name}
         load_settings(known | services[role]["environment"])
     shared = set(services["learner"]["networks"]) & set(services["aggregator-database"]["networks"])
     assert not shared  # no way from the learner to the aggregator's database
-    for name, item in services.items():
-        assert set(item["networks"]) <= set(compose["networks"]), name
+    assert services["setup"]["network_mode"] == "none"  # it sees the passwords of both
+    for name in services.keys() - {"setup"}:
+        assert set(services[name]["networks"]) <= set(compose["networks"]), name
     unit = configparser.ConfigParser(strict=False, interpolation=None)
     unit.read(DEPLOY / "shoal.service")
     assert unit["Service"]["ExecStart"].startswith("/opt/shoal/bin/shoal serve")

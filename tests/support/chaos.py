@@ -20,6 +20,7 @@ from tests.support.service import users
 from tests.support.stores import Stores
 
 from shoal.client import Client
+from shoal.service.embedded import READY, read_tokens
 
 N_USERS = 60
 POLICY = os.environ.get("SHOAL_CHAOS_POLICY", "explore-then-commit")  # quick to start again
@@ -64,9 +65,9 @@ class Tree:
                 env=environment, stdout=subprocess.PIPE, stderr=log,
             )  # fmt: skip
         assert self.process.stdout is not None
-        while not self.tokens.keys() >= {"operator", "app", "analyst"}:
-            role, token = self.process.stdout.readline().decode().split()
-            self.tokens[role] = token
+        while not self.tokens:
+            if self.process.stdout.readline().startswith(READY.encode()):
+                self.tokens = read_tokens(self.data / "tokens.env")
 
     def __enter__(self) -> Tree:
         self.start()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import httpx
 import uvicorn
@@ -66,10 +67,11 @@ def serve(
     floor: int = 1,
     port: int = 0,
     tokens: dict[str, str] | None = None,
-    **limits: int,
+    key: bytes = KEY,
+    **limits: Any,
 ) -> Iterator[Live]:
     """Serve; ``port`` and ``tokens`` are those of a server that is started again."""
-    aggregator = Aggregator(stores.open("aggregator"), key=KEY, clock=clock, floor=floor)
+    aggregator = Aggregator(stores.open("aggregator"), key=key, clock=clock, floor=floor)
     if tokens is None:
         tokens = {role: aggregator.access.issue(role, role) for role in ROLES}
     app = create_app(aggregator, body_seconds=body_seconds, tick_seconds=tick_seconds, **limits)

@@ -55,7 +55,7 @@ def start(
     n = len(plan.arms)
     campaign = Campaign(
         arms=["a", "b", "c"], min_group_size=least, seats=n, policy="random",
-        reward_steps=reward_steps, noise=noise,
+        reward_steps=reward_steps, noise=noise, grouping="learner", measure="planned",
     )  # fmt: skip
     aggregator.directory.create(name, campaign)
     aggregator.directory.enrol(name, users(n))

@@ -70,7 +70,9 @@ class Visitor:
         self.http.close()
 
     def csrf(self, path: str = "/") -> str:
-        found = re.search(r'name="csrf" value="(\w+)"', self.http.get(path).text)
+        found = re.search(
+            r'name="csrf" value="(\w+)"', self.http.get(path, follow_redirects=True).text
+        )
         assert found, path
         return found[1]
 

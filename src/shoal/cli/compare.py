@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="compare")
-@options.instances
-@options.policies("the paper's five")
-@options.problem
-@options.runs(20, "Runs of each policy.")
+@options.experiment("the paper's five", "Runs of each policy.")
 @options.rewards
 @options.means
 @options.of_policy

@@ -13,8 +13,9 @@ from shoal import __version__
 from shoal.errors import ShoalError, UnknownNameError
 
 COMMANDS = (
-    "backup", "compare", "demo", "doctor", "export", "policies", "price", "report", "research",
-    "restore", "serve", "simulate", "status", "sweep", "tune",
+    "backup", "campaign", "compare", "demo", "doctor", "export", "policies", "price", "relearn",
+    "report", "research", "restore", "serve", "simulate", "status", "sweep", "token", "tune",
+    "users",
 )  # fmt: skip
 MOVED = {name: f"shoal research {name}" for name in ("decompose", "explore-beta")}
 

@@ -73,12 +73,6 @@ rewards = combined(
         "--participation", default=1.0, help="Probability that a user reports in a round."
     ),
 )
-instances = click.option(
-    "--instances",
-    default="uniform,linear",
-    help="Classes of instances.",
-    callback=lambda context, option, text: split_names(text),
-)
 means = click.option(
     "--means",
     "means_file",
@@ -106,18 +100,23 @@ of_policy = combined(
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
 
 
-def policies(default: str) -> Callable[[Command], Command]:
-    """Return --policies, a list of names; its help says what the default is."""
-    return click.option(
-        "--policies",
-        help=f"Policies by name; by default {default}.",
-        callback=lambda context, option, text: text and split_names(text),
+def experiment(policies: str, runs: str) -> Callable[[Command], Command]:
+    """Return the options of policies that play drawn instances; says the default, and what runs."""
+    return combined(
+        click.option(
+            "--instances",
+            default="uniform,linear",
+            help="Classes of instances.",
+            callback=lambda context, option, text: split_names(text),
+        ),
+        click.option(
+            "--policies",
+            help=f"Policies by name; by default {policies}.",
+            callback=lambda context, option, text: text and split_names(text),
+        ),
+        problem,
+        click.option("--runs", "n_runs", default=20, help=runs),
     )
-
-
-def runs(default: int, description: str) -> Callable[[Command], Command]:
-    """Return --runs, with what a run is in this command."""
-    return click.option("--runs", "n_runs", default=default, help=description)
 
 
 def out(kind: str, description: str) -> Callable[[Command], Command]:

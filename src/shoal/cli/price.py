@@ -121,7 +121,10 @@ def _source(
     from shoal.instances import from_log, load_means
 
     names = ("columns", "scale", "min_user_rows", "drop_duplicates", "round_length")
-    chosen = {name: value for name in names if (value := experiment.pop(name))}
+    present = {name: experiment.pop(name) for name in names}
+    chosen = {
+        name: value for name, value in present.items() if value is not None and value is not False
+    }
     if not log_file:
         for name, value in chosen.items():
             option = f"--{name.replace('_', '-')}"

@@ -45,13 +45,29 @@ def need_service() -> None:
         raise ShoalError(f"{missing[0]} is missing: pip install 'shoal[service]'.")
 
 
-def read_settings(config: Path | None, data: Path | None) -> Settings:
+def read_settings(
+    config: Path | None, data: Path | None, *, host: str | None = None, port: int | None = None
+) -> Settings:
     """Read the settings from the command line, the file and the environment."""
     need_service()
     from shoal.service.settings import load_settings
 
-    folder = {} if data is None else {"SHOAL_DATA": str(data)}
-    return load_settings(os.environ | folder, file=config)
+    chosen = {"SHOAL_DATA": data, "SHOAL_AGGREGATOR_HOST": host, "SHOAL_AGGREGATOR_PORT": port}
+    if port is not None and "SHOAL_LEARNER_PORT" not in os.environ:
+        chosen["SHOAL_LEARNER_PORT"] = port and port + 1
+    options = {name: str(value) for name, value in chosen.items() if value is not None}
+    return load_settings(os.environ | options, file=config)
+
+
+def prepare(
+    config: Path | None, data: Path | None, *, host: str | None = None, port: int | None = None
+) -> Settings:
+    """Read the settings of a process that will serve, before anything is compiled."""
+    settings = read_settings(config, data, host=host, port=port)
+    from shoal.service.startup import use_cache
+
+    use_cache(settings.data)
+    return settings
 
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
@@ -69,6 +85,12 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
 @click.group(name="serve", invoke_without_command=True)
 @config_option
 @data_option
+@click.option("--host", help="Address that the aggregator listens on, by default this machine's.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_534),
+    help="Port that the aggregator listens on, by default 8000; the learner's is the next one.",
+)
 @click.option("--new-tokens", is_flag=True, help="Revoke all tokens; create and print new ones.")
 @click.option(
     "--abandon-open-rounds",
@@ -76,15 +98,24 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     help="If the key is lost: abandon the open rounds, whose sums can't be read.",
 )
 @click.pass_context
-def command(ctx: click.Context, /, config: Path | None, data: Path | None, **flags: bool) -> None:
+def command(
+    ctx: click.Context,
+    /,
+    config: Path | None,
+    data: Path | None,
+    host: str | None,
+    port: int | None,
+    **flags: bool,
+) -> None:
     """Run the service until it is stopped.
 
     Without a role, one process tree runs both on this machine. The first start prints a token
     for each role, once.
     """
-    ctx.obj = partial(read_settings, config, data), flags
+    read = partial(prepare, config, data, host=host, port=port)
+    ctx.obj = read, flags
     if ctx.invoked_subcommand is None:
-        settings = read_settings(config, data)
+        settings = read()
         from shoal.service.supervisor import run_both
 
         chosen = [f"--{name.replace('_', '-')}" for name, value in flags.items() if value]

@@ -10,10 +10,7 @@ from shoal.cli import console, options
 
 
 @click.command(name="tune")
-@options.instances
-@options.policies("all that have a grid")
-@options.problem
-@options.runs(20, "Validation runs per point.")
+@options.experiment("all that have a grid", "Validation runs per point.")
 @options.engine
 @options.out("file", "A new JSON file for the choices, the grid and the seeds.")
 @options.as_json

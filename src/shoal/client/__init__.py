@@ -5,10 +5,12 @@ changes nothing. So both clients simply try again, with growing pauses, until th
 """
 
 from shoal.client.calls import ServiceError
-from shoal.client.clients import AsyncClient, Client, Refused, Round
+from shoal.client.clients import AsyncClient, Client
+from shoal.client.operations import Refused, Round
+from shoal.client.table import AssignmentTable
 from shoal.wire import Noise, Page, Release, Total
 
 __all__ = [
-    "AsyncClient", "Client", "Noise", "Page", "Refused", "Release", "Round", "ServiceError",
-    "Total",
+    "AssignmentTable", "AsyncClient", "Client", "Noise", "Page", "Refused", "Release", "Round",
+    "ServiceError", "Total",
 ]  # fmt: skip

@@ -57,6 +57,7 @@ class Call(Generic[T]):
     read: Callable[[bytes], T]
     content: bytes = field(default=b"", repr=False)
     params: Mapping[str, str | int | float] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0  # that the service may wait on purpose
 
     def request(self) -> dict[str, Any]:
@@ -66,13 +67,13 @@ class Call(Generic[T]):
             "url": self.path,
             "content": self.content or None,
             "params": dict(self.params),
-            "headers": {"Content-Type": "application/json"},
+            "headers": {"Content-Type": "application/json", **self.headers},
             "timeout": httpx.Timeout(30.0 + self.seconds, connect=5.0),
         }
 
     def parse(self, response: httpx.Response) -> T:
         """Read an answer, or raise its problem."""
-        if response.is_success:
+        if response.is_success or response.status_code == httpx.codes.NOT_MODIFIED:
             return self.read(response.content)
         try:
             problem = msgspec.json.decode(response.content, type=wire.ProblemDocument)

@@ -22,9 +22,6 @@ from shoal.arrays import BoolArray, LongArray, WholeArray
 from shoal.decompositions.decomposition import (
     Decomposition,
     arm_dtype,
-    concatenate,
-    first_arms,
-    gather_users,
 )
 from shoal.decompositions.demand import batched_graph, checked_crowds, required_samples
 from shoal.decompositions.equitable import fit_loads
@@ -32,20 +29,15 @@ from shoal.decompositions.euler import euler_decomposition, fit_together
 from shoal.kernels import kernel
 
 _MOST_ENTRIES = 1 << 27  # of all assignments: 256 MB
-_PATIENCE = 1.5  # times the expected number of assignments before the rest is served arm by arm
+_SLOTS_PER_ARM = 100  # different assignments, about
 
 
 def home_away_decomposition(
-    active: BoolArray,
-    demand: int,
-    *,
-    min_crowd: int,
-    rng: np.random.Generator | None = None,
-    slots_per_arm: int = 100,
+    active: BoolArray, demand: int, *, min_crowd: int, rng: np.random.Generator | None = None
 ) -> Decomposition:
     """Meet the demand with some home users on every open arm, and all others away.
 
-    ``rng`` places the arms, a fixed stream if not given. At most about ``slots_per_arm``·n_arms
+    ``rng`` places the arms, a fixed stream if not given. At most about 100·n_arms
     different assignments. Where all arms can be open at once, or where no assignment of users to
     homes exists, and where that needs fewer assignments, it is the Euler decomposition.
     """
@@ -59,7 +51,7 @@ def home_away_decomposition(
     if homes is None:
         return euler
     rng = np.random.default_rng(0) if rng is None else rng
-    part = _play_home_and_away(inside, homes, demand, min_crowd, slots_per_arm, rng)
+    part = _play_home_and_away(inside, homes, demand, min_crowd, rng)
     if part.total >= euler.total:
         return euler
     return Decomposition(arms.astype(part.assignments.dtype)[part.assignments], part.repeats)
@@ -147,12 +139,7 @@ def _duties(active: BoolArray, homes: LongArray, min_crowd: int) -> tuple[LongAr
 
 
 def _play_home_and_away(
-    active: BoolArray,
-    homes: LongArray,
-    demand: int,
-    min_crowd: int,
-    slots_per_arm: int,
-    rng: np.random.Generator,
+    active: BoolArray, homes: LongArray, demand: int, min_crowd: int, rng: np.random.Generator
 ) -> Decomposition:
     n_users, n_arms = active.shape
     away = 1 - 1 / n_arms
@@ -160,36 +147,31 @@ def _play_home_and_away(
     ratio = share + away  # 1/beta of the theorem
     closed_open = n_arms / (2 * n_arms - 1)
     all_open = max(0.0, (1 / ratio - closed_open) / (1 - closed_open))
-    max_slots = max(2 * n_arms, min(slots_per_arm * n_arms, _MOST_ENTRIES // n_users))
-    repeats, units = _repeats(np.unique(active.sum(axis=1)), demand, ratio, max_slots)
+    max_slots = max(2 * n_arms, min(_SLOTS_PER_ARM * n_arms, _MOST_ENTRIES // n_users))
+    repeats = _repeats(np.unique(active.sum(axis=1)), demand, ratio, max_slots)
     users, at_home = _start(active, homes, -(-demand // repeats), min_crowd)
-    limit = math.ceil(_PATIENCE * ratio * units) + 4 * n_arms
     chunks: list[WholeArray] = []
-    n_unmet, n_slots = int(users.sizes.sum()), 0
+    n_unmet = int(users.sizes.sum())
+    # Ends after 7·demand/repeats + 32·n_arms assignments at the latest: see docs/theory.md.
     for sets in open_set_stream(n_arms, all_open, rng):
         rows = np.empty((len(sets), n_users), arm_dtype(n_arms))
         n_rows, n_unmet = _assign(rows, sets, users, at_home, min_crowd, n_unmet)
         chunks.append(rows[:n_rows])
-        n_slots += n_rows
-        if n_unmet == 0 or n_slots >= limit:
+        if n_unmet == 0:
             break
-    part = Decomposition(np.concatenate(chunks), np.full(n_slots, repeats, np.int64))
-    lacking = np.where(
-        active, required_samples(active, demand)[:, None] - repeats * users.served, 0
-    ).max(axis=0)
-    return concatenate([part, gather_users(active, lacking, first_arms(active))])
+    assignments = np.concatenate(chunks)
+    return Decomposition(assignments, np.full(len(assignments), repeats, np.int64))
 
 
-def _repeats(sizes: LongArray, demand: int, ratio: float, max_slots: int) -> tuple[int, int]:
-    """Return the repeats of each assignment that lose least to rounding, and the units to serve.
+def _repeats(sizes: LongArray, demand: int, ratio: float, max_slots: int) -> int:
+    """Return the repeats of each assignment that lose least to rounding.
 
     A user with k arms needs ceil(demand / (k·repeats)) of each, so k times that in all.
     """
     fewest = -(-math.ceil(ratio * demand) // max_slots)
     repeats = np.arange(fewest, 2 * fewest + 1)
     units = (sizes[:, None] * -(-demand // (sizes[:, None] * repeats))).max(axis=0)
-    best = int((repeats * units).argmin())
-    return int(repeats[best]), int(units[best])
+    return int(repeats[(repeats * units).argmin()])
 
 
 def _start(

@@ -195,6 +195,10 @@ class Play(Stateful):
         self.meter = RegretMeter(flat, problem, self.checkpoints)
         self.played = 0
         self.seconds = 0.0
+        self.begin(setting)
+
+    def begin(self, setting: Setting) -> None:
+        """Prepare what happens after each plan: by default nothing."""
 
     def advance(self, rounds: int) -> int:
         """Play that many rounds, and more where a plan is repeated for longer; return how many."""
@@ -250,15 +254,8 @@ class ChangingPlay(Play):
 
     changing: ClassVar[tuple[str, ...]] = (*Play.changing, "owners", "rng")
 
-    def __init__(
-        self,
-        policy: str | PolicyMaker,
-        means: FloatArray,
-        setting: Setting,
-        options: Mapping[str, Any],
-        n_checkpoints: int = N_CHECKPOINTS,
-    ) -> None:
-        super().__init__(policy, means, setting, options, n_checkpoints)
+    def begin(self, setting: Setting) -> None:
+        """Let everyone have their own means."""
         self.turnover = setting.turnover
         self.rng = stream(setting.seed, "turnover")
         self._first_means = self.environment.means

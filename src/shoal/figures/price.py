@@ -78,7 +78,8 @@ def _panel(answer: Mapping[str, Any], title: str, *layers: alt.Chart) -> alt.Lay
             for name, label in names.items()
         ]
     )
-    base = alt.Chart(levels).encode(y=alt.Y("level:Q", title=""))
+    # Room for the name below the lower level.
+    base = alt.Chart(levels).encode(y=alt.Y("level:Q", title="").scale(zero=False, padding=16))
     bands = (
         alt.Chart(levels)
         .mark_rect(color=GREY, opacity=0.12)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import polars as pl
@@ -18,11 +18,21 @@ import polars as pl
 from shoal.arrays import FloatArray, LongArray
 from shoal.errors import InvalidInputError
 from shoal.instances import rows as log_rows
+from shoal.instances.assignment import find_uneven
 from shoal.instances.population import PairTotals, Population, estimate_population
 from shoal.instances.profile import LogProfile, profile_rows
 from shoal.instances.trend import remove_trend
 from shoal.instances.visits import Visits, count_visits
 from shoal.model.numbers import whole_number
+
+
+class LogColumns(TypedDict, total=False):
+    """The names of a log's columns."""
+
+    user: str
+    arm: str
+    reward: str
+    time: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +98,8 @@ class Log:
     def population(self) -> Population:
         """The posterior over populations; estimated when it is first asked for."""
         rng = np.random.default_rng([self.seed, 1])
-        return estimate_population(self.pairs, rng, halves=self.halves)
+        population = estimate_population(self.pairs, rng, halves=self.halves)
+        return replace(population, doubts=tuple(self.profile.doubts))
 
     @property
     def means(self) -> FloatArray:
@@ -103,16 +114,13 @@ class Log:
 def from_log(
     log: Any,
     *,
-    user: str = "user",
-    arm: str = "arm",
-    reward: str = "reward",
-    time: str | None = None,
     scale: str | None = None,
     min_user_rows: int = 1,
     min_arm_rows: int = 1,
     drop_duplicates: bool = False,
     round_length: str = "1d",
     seed: int = 0,
+    **columns: Unpack[LogColumns],
 ) -> Log:
     """Read a log.
 
@@ -121,8 +129,6 @@ def from_log(
     log
         A .csv file with a header, a .parquet file, or a dataframe: pandas, polars, pyarrow, DuckDB
         and others that narwhals knows.
-    user, arm, reward, time
-        Names of the columns; time is optional.
     scale
         How rewards are brought into [0, 1]: percent, range, p99 or positive. Without it, rewards
         outside are dropped and counted, and refused where they are more than 5 %.
@@ -135,6 +141,9 @@ def from_log(
         round is 1.
     seed
         Of the population's draws.
+    **columns
+        ``user``, ``arm`` and ``reward`` where the log's columns have other names, and ``time`` if
+        there is one.
 
     Examples
     --------
@@ -146,18 +155,27 @@ def from_log(
         "user": whole_number("min_user_rows", min_user_rows),
         "arm": whole_number("min_arm_rows", min_arm_rows),
     }
-    columns = {"user": user, "arm": arm, "reward": reward} | ({"time": time} if time else {})
+    names = _column_names(columns)
     frame = log_rows.read_log(log)
-    rows = log_rows.select_columns(frame, columns)
+    rows = log_rows.select_columns(frame, names)
     duplicates = None if drop_duplicates else log_rows.count_duplicates(frame)
     if drop_duplicates:
-        rows = log_rows.select_columns(log_rows.drop_duplicates(frame), columns)
+        rows = log_rows.select_columns(log_rows.drop_duplicates(frame), names)
     counts = {"rows_read": frame.height, "duplicates_dropped": frame.height - rows.height}
-    del frame  # of ten million rows, half a gigabyte
-    rows, dropped = _keep_usable(rows, columns, scale, least)
+    del frame  # of ten million rows, more than half a gigabyte
+    rows, dropped = _keep_usable(rows, names, scale, least)
     report = LogReport(**counts, **dropped, rows_used=rows.height)
     log_read = _total(rows, report, round_length, seed)
     return replace(log_read, profile=replace(log_read.profile, duplicates=duplicates))
+
+
+def _column_names(columns: LogColumns) -> dict[str, str]:
+    """Return the names of the columns by their roles; time only if it has one."""
+    names = {"user": "user", "arm": "arm", "reward": "reward"} | columns
+    for role in names:
+        if role not in LogColumns.__annotations__:
+            raise TypeError(f"from_log() got an unexpected keyword argument {role!r}")
+    return {role: str(name) for role, name in names.items() if name is not None}
 
 
 def _keep_usable(
@@ -167,24 +185,28 @@ def _keep_usable(
     usable, dropped = log_rows.usable_rows(rows, columns["reward"], scale)
     timed = log_rows.parse_times(usable, columns["time"]) if "time" in columns else usable
     frequent = timed.filter(*(pl.len().over(name) >= n for name, n in least.items() if n > 1))
+    dropped["without_time"] = usable.height - timed.height
     if frequent.is_empty():
+        reasons = {name.replace("_", " "): n for name, n in dropped.items() if n}
         raise InvalidInputError(
             f"a log must leave at least one row; got {rows.height} rows, {timed.height} of them "
-            f"usable, with min_user_rows={least['user']} and min_arm_rows={least['arm']}."
+            f"usable, with min_user_rows={least['user']} and min_arm_rows={least['arm']}; "
+            f"dropped: {', '.join(f'{n} {name}' for name, n in reasons.items()) or 'none'}."
         )
-    dropped["without_time"] = usable.height - timed.height
     dropped["too_rare"] = timed.height - frequent.height
     return frequent, dropped
 
 
 def _total(rows: pl.DataFrame, report: LogReport, round_length: str, seed: int) -> Log:
     """Add up the rows, in two random halves; with time, without a common trend."""
-    (arm_names, arms), (user_names, users) = _places(rows["arm"]), _places(rows["user"])
+    # Names are as large as all else, and not needed beside their places.
+    arm_names, arms = _places(rows.drop_in_place("arm"))
+    user_names, users = _places(rows.drop_in_place("user"))
     shape = len(user_names), len(arm_names)
-    rewards, trend, visits = rows["reward"].to_numpy(), 0.0, None
+    rewards, trend, visits, by_time = rows["reward"].to_numpy(), 0.0, None, None
     if "time" in rows.columns:
         times = rows["time"].to_physical().to_numpy().astype(np.float64)
-        rewards, trend = remove_trend(times, arms, rewards, shape[1])
+        rewards, trend, by_time = remove_trend(times, arms, rewards, shape[1])
         visits = count_visits(rows["time"], users, arms, rewards, round_length)
     first = np.random.default_rng([seed, 0]).integers(2, size=len(rewards), dtype=np.int8) == 0
     one, other = (
@@ -194,7 +216,10 @@ def _total(rows: pl.DataFrame, report: LogReport, round_length: str, seed: int) 
     pairs = one + other
     n_pairs = int(np.count_nonzero(pairs.counts))
     report = replace(report, pairs_seen=n_pairs, pairs_filled=pairs.counts.size - n_pairs)
+    rows = rows.with_columns(user=users, arm=arms)
     profile = profile_rows(rows, pairs.counts, arm_names)
+    if by_time is not None:
+        profile = replace(profile, by_time=find_uneven(by_time, arm_names))
     return Log(
         pairs, (one, other), user_names, arm_names, report, profile, visits, trend, seed
     )  # fmt: skip

@@ -12,6 +12,10 @@ import numpy as np
 import polars as pl
 
 from shoal.arrays import FloatArray
+from shoal.instances.assignment import MANY_ROWS, Uneven, find_uneven
+
+SAME = 0.1
+"""Rewards of one user, arm and time are the same if they vary by less than this part of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,11 @@ class LogProfile:
         Rows that have the user and the time of another row.
     similar_arms
         Names that differ only in case, spaces, accents or the spelling of a number.
+    repeated_events
+        Rows with the user, arm and time of another, where these nearly always have its reward.
+    by_user, by_time
+        An arm that some users saw more often than others, or that was seen at some times; None
+        where chance explains who saw what.
     """
 
     users: int
@@ -52,6 +61,9 @@ class LogProfile:
     repeated_times: int
     similar_arms: tuple[tuple[str, ...], ...]
     duplicates: int | None = None
+    repeated_events: int = 0
+    by_user: Uneven | None = None
+    by_time: Uneven | None = None
 
     def __str__(self) -> str:
         low, high = self.reward_range
@@ -84,20 +96,55 @@ class LogProfile:
             )
         if self.repeated_times:
             sentences.append(f"{self.repeated_times:,} rows have the user and time of another.")
+        return sentences + self.doubts
+
+    @property
+    def doubts(self) -> list[str]:
+        """Why a price from this log may be wrong whatever its interval says, a sentence each."""
+        sentences = []
+        if self.repeated_events:
+            sentences.append(
+                f"{self.repeated_events:,} rows have the user, arm, time and reward of another. If "
+                "they are one event that was recorded more than once, the price takes it for a "
+                "taste: leave them out."
+            )
+        if self.by_user is not None:
+            sentences.append(
+                f"Users did not see all arms alike: where a user saw {self.by_user.arm!r}, "
+                f"{self.by_user.again:.0%} of its other rows have it too, of all rows "
+                f"{self.by_user.share:.0%}. If arms were shown to those thought to like them, "
+                "or chosen by them, or events were recorded more than once, the price is not to "
+                "be trusted."
+            )
+        if self.by_time is not None:
+            sentences.append(
+                f"Arms were shown at different times: when {self.by_time.arm!r} was, "
+                f"{self.by_time.again:.0%} of the other rows have it too, of all rows "
+                f"{self.by_time.share:.0%}. What changed with time may look like a difference "
+                "between arms."
+            )
         return sentences
 
 
 def profile_rows(rows: pl.DataFrame, counts: FloatArray, arms: Sequence[object]) -> LogProfile:
-    """Describe usable rows: columns user, arm, reward as a number, and time if there is any.
+    """Describe usable rows.
 
-    ``counts`` are the rows of every pair, (n_users, n_arms).
+    Parameters
+    ----------
+    rows
+        Columns user and arm as places, reward as a number, and time if there is any.
+    counts
+        Rows of every pair, (n_users, n_arms).
+    arms
+        Their names.
     """
     n_pairs = int(np.count_nonzero(counts))
     reward = rows["reward"]
-    period, repeated = None, 0
+    period, repeated, events = None, 0, 0
     if "time" in rows.columns:
         period = str(rows["time"].min()), str(rows["time"].max())
-        repeated = rows.height - rows.select(pl.struct("user", "time").n_unique()).item()
+        repeated = rows.height - rows.select("user", "time").hash_rows().n_unique()
+        events = _repeated_events(rows)
     return LogProfile(
         users=len(counts),
         arms=len(arms),
@@ -111,7 +158,20 @@ def profile_rows(rows: pl.DataFrame, counts: FloatArray, arms: Sequence[object])
         single_row_users=int((counts.sum(axis=1) == 1).sum()),
         repeated_times=repeated,
         similar_arms=similar_names(arms),
+        repeated_events=events,
+        by_user=find_uneven(counts, arms),
     )
+
+
+def _repeated_events(rows: pl.DataFrame) -> int:
+    """Return how many rows repeat an event; 0 if rewards of one user, arm and time differ."""
+    event = ["user", "arm", "time"]
+    again = rows.filter(rows.select(event).hash_rows().is_duplicated())
+    groups = again.group_by(event).agg(pl.len(), pl.col("reward").var(ddof=0).alias("variance"))
+    n_repeated = again.height - groups.height
+    within = _number((groups["len"] * groups["variance"]).sum())
+    same = within < SAME * n_repeated * _number(rows["reward"].var() or 0.0)
+    return n_repeated if same and n_repeated > MANY_ROWS else 0
 
 
 def similar_names(names: Iterable[object]) -> tuple[tuple[str, ...], ...]:

@@ -27,14 +27,16 @@ SMALLEST_FACTOR = 0.1
 
 def remove_trend(
     times: FloatArray, arms: LongArray, rewards: FloatArray, n_arms: int
-) -> tuple[FloatArray, float]:
+) -> tuple[FloatArray, float, FloatArray]:
     """Return the rewards without the trend, and the deviation of the trend's factor over rows.
+
+    The third is how many rows each stretch of time has of each arm, (n_stretches, n_arms).
 
     Examples
     --------
     >>> times, arms = np.arange(10_000.0), np.zeros(10_000, dtype=np.int64)
     >>> rewards = (np.arange(10_000) % 10 < np.where(times < 5_000, 1, 3)).astype(float)
-    >>> flat, size = remove_trend(times, arms, rewards, 1)
+    >>> flat, size, _ = remove_trend(times, arms, rewards, 1)
     >>> [round(float(flat[part].mean()), 1) for part in (slice(5_000), slice(5_000, None))]
     [0.2, 0.2]
     >>> round(size, 1)
@@ -44,9 +46,9 @@ def remove_trend(
     sums = np.bincount(arms, rewards, minlength=n_arms)
     upper = sums > 0.5 * rows  # arms whose failures are the rarer events
     events = np.where(upper[arms], 1.0 - rewards, rewards)
-    n_stretches = min(MOST_STRETCHES, int(events.sum() / LEAST_EVENTS), len(np.unique(times)))
-    if n_stretches < 2:
-        return rewards, 0.0
+    n_stretches = min(MOST_STRETCHES, int(events.sum() / LEAST_EVENTS))
+    if n_stretches < 2 or times.min() == times.max():
+        return rewards, 0.0, rows[None].astype(np.float64)
     stretch = _stretches(times, n_stretches)
     totals = np.maximum(np.bincount(arms, events, minlength=n_arms), 1e-12)
     means = totals / np.maximum(rows, 1)
@@ -69,7 +71,7 @@ def remove_trend(
     factors *= counts.sum(axis=0) / np.maximum((counts * factors).sum(axis=0), 1e-12)
     by_row = factors[stretch, arms]
     level = events / by_row
-    return np.where(upper[arms], 1.0 - level, level), float(by_row.std())
+    return np.where(upper[arms], 1.0 - level, level), float(by_row.std()), counts
 
 
 def _stretches(times: FloatArray, n_stretches: int) -> LongArray:

@@ -23,6 +23,9 @@ from shoal.instances.population.estimate import Range
 UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 """Seconds of the units of a round's length."""
 
+MOST_ROUNDS = 1_000_000
+"""Rounds of a log: more are a column that is no time, or a round that is too short."""
+
 MOST_USERS_TIMED = 50_000
 """Users from whom movement is estimated; of more, a random sample."""
 
@@ -112,14 +115,16 @@ def count_visits(
     """
     rounds, name = _rounds(times, round_length)
     span = int(rounds.max()) + 1
-    user, visit = np.divmod(np.unique(users * span + rounds), span)
-    gaps = np.diff(visit)[np.diff(user) == 0]
-    _, first, per_user = np.unique(user, return_index=True, return_counts=True)
+    visits = np.sort(users * span + rounds)
+    user, visit = np.divmod(visits[np.diff(visits, prepend=-1) > 0], span)
+    returns = np.diff(user) == 0
+    gaps = np.diff(visit)[returns]
+    first = np.flatnonzero(np.diff(user, prepend=-1))
     later_rounds = int((span - 1 - visit[first]).sum())
     return Visits(
         round_length=name,
         n_rounds=span,
-        returning=float((per_user > 1).mean()),
+        returning=len(np.unique(user[1:][returns])) / len(first),
         gap=float(np.median(gaps)) if len(gaps) else None,
         participation=len(gaps) / later_rounds if later_rounds else None,
         drift=estimate_drift(users, arms, rounds, rewards),
@@ -139,8 +144,14 @@ def _rounds(times: pl.Series, round_length: str) -> tuple[LongArray, str]:
         length, name = float(int(match[1]) * UNITS[match[2]]), round_length
     else:
         seconds, length, name = times.to_numpy().astype(np.float64), 1.0, "one unit of time"
-    rounds: LongArray = np.floor(seconds / length).astype(np.int64)
-    return rounds - rounds.min(), name
+    numbers = np.floor(seconds / length)
+    numbers -= numbers.min()
+    if numbers.max() >= MOST_ROUNDS:
+        raise InvalidInputError(
+            f"a log must have fewer than {MOST_ROUNDS:,} rounds; got {numbers.max() + 1:.3g} of "
+            f"{name}: choose another column for the time, or longer rounds."
+        )
+    return numbers.astype(np.int64), name
 
 
 def _ticks(times: pl.Series) -> float:

@@ -128,14 +128,9 @@ def _joins(groups: IntArray, merged: IntArray, n_groups: int) -> bool:
 
 @kernel()
 def _check(
-    groups: IntArray,
-    repeats: int,
-    min_group_size: int,
-    totals: FloatArray,
-    released: CountArray,
-    reported: CountArray,
-    bounded: bool,
-) -> tuple[int, int]:
+    groups: IntArray, repeats: int, min_group_size: int, totals: FloatArray, released: CountArray,
+    reported: CountArray, bounded: bool,
+) -> tuple[int, int]:  # fmt: skip
     """Return what is wrong, and with which group or user."""
     reports = np.zeros(len(totals), np.int64)
     for user in range(len(groups)):

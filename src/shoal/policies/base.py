@@ -51,6 +51,9 @@ class Policy(Stateful, ABC):
     """Whether ``_learn`` gets groups that were merged after the plan was made; else they count as
     withheld."""
 
+    takes_groups = False
+    """Whether ``_learn`` gets a plan of one round with any groups of the same users and arms."""
+
     def __init__(self, problem: Problem, *, rng: np.random.Generator) -> None:
         self.problem = problem
         self.rng = rng
@@ -88,6 +91,21 @@ class Policy(Stateful, ABC):
         self._learn(feedback.plan or plan, feedback)
         self.rounds += plan.repeats
         self._pending = None
+
+    def regroup(self, groups: WholeArray) -> None:
+        """Take over groups that were drawn elsewhere, for one round of the plan that was asked for.
+
+        A policy whose groups are part of its method refuses.
+        """
+        plan = self._pending
+        if plan is None:
+            raise ShoalError("regroup must follow ask; no plan is waiting for feedback.")
+        if not self.takes_groups:
+            raise InvalidInputError(
+                "regroup must be called on a policy that takes any groups; "
+                f"got {type(self).__name__}."
+            )
+        self._pending = Plan(plan.arms, groups, problem=self.problem)
 
     def allow(self, eligible: ArrayLike) -> None:
         """Set which arms each user may play from now on, (n_users, n_arms).

@@ -20,6 +20,8 @@ MODELS = ("beta", "gaussian")
 class RandomPlay(Policy):
     """Every user plays a random arm in every round: any learner must have less regret."""
 
+    takes_groups = True  # it learns from none
+
     def _choose(self) -> Choice:
         problem = self.problem
         arms = self.rng.integers(problem.n_arms, size=problem.n_users)
@@ -134,13 +136,9 @@ def _highest(means: FloatArray, widths: FloatArray, bonus: float) -> IntArray:
 
 @kernel()
 def _add(
-    arms: IntArray,
-    totals: FloatArray,
-    reported: CountArray,
-    means: FloatArray,
-    counts: FloatArray,
+    arms: IntArray, totals: FloatArray, reported: CountArray, means: FloatArray, counts: FloatArray,
     widths: FloatArray,
-) -> None:
+) -> None:  # fmt: skip
     for user in range(len(arms)):
         if reported[user]:
             arm = arms[user]

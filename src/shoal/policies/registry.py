@@ -30,6 +30,7 @@ class Entry:
     anonymous: bool = True  # False: it sees every reward, and plays with min_group_size = 1
     hindsight: bool = False  # the means must be known beforehand
     allows: bool = False  # Policy.allow can restrict which arms users play
+    regroups: bool = False  # Policy.regroup can take groups that were drawn elsewhere
     fixed: Mapping[str, Any] = field(default_factory=dict)  # options that the name decides
 
     def options(self) -> dict[str, Any]:
@@ -78,7 +79,7 @@ POLICIES: dict[str, Entry] = {
         PooledElimination,
         "Algorithm 1, all totals solved jointly",
         "N > C, T",
-        "Õ(N·√(C·K·T)) if U ≥ 2C with estimates=batch; none proved as shipped",
+        "Õ(N·√(C·K·T)) if U ≥ 2C, untuned and with estimates=batch; none proved as shipped",
     ),
     "pooled-explore-then-commit": Entry(
         PooledExploreThenCommit,
@@ -87,14 +88,20 @@ POLICIES: dict[str, Entry] = {
         "Õ(N·(C·K)^(1/3)·T^(2/3)) if N ≥ 2C",
     ),
     "pooled-thompson": Entry(
-        PooledThompson, "Thompson sampling from totals", "nothing", "none: thin crowds starve it"
+        PooledThompson,
+        "Thompson sampling from totals",
+        "nothing",
+        "none: thin crowds starve it",
+        regroups=True,
     ),
     "shoal": Entry(
         make_shoal,
         "the flagship, for every size",
         "nothing; T helps",
-        "none proved; the best measured",
+        "none proved, the best measured; with guarantee=true Õ(N·√(C·K·T)) if U ≥ 2C and "
+        "Õ(N·(C·K)^(1/3)·T^(2/3)) if N ≥ 2C",
         allows=True,
+        regroups=True,
     ),
     "explore-then-commit": Entry(
         ExploreThenCommit, "Algorithm 2", "N > C, T", "Õ(N·C^(2/3)·K^(1/3)·T^(2/3))"
@@ -109,7 +116,9 @@ POLICIES: dict[str, Entry] = {
         "Õ(N·√(K·T))",
         anonymous=False,
     ),
-    "random": Entry(RandomPlay, "a random arm, every round", "nothing", "linear regret"),
+    "random": Entry(
+        RandomPlay, "a random arm, every round", "nothing", "linear regret", regroups=True
+    ),
     "best-arm": Entry(
         BestArm,
         "the best single arm in hindsight",

@@ -11,7 +11,16 @@ from starlette.concurrency import run_in_threadpool
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.schedule import tick
-from shoal.service.api import assignments, campaigns, learner, reports, rounds, status
+from shoal.service.api import (
+    assignment_file,
+    assignments,
+    campaigns,
+    learner,
+    reports,
+    rounds,
+    status,
+)
+from shoal.service.api import tokens as token_routes
 from shoal.service.dashboard import (
     assets,
     charts,
@@ -28,9 +37,14 @@ from shoal.service.dashboard.sessions import LoginAttempts
 from shoal.service.web import answers
 from shoal.service.web.guard import Guard
 from shoal.service.web.metrics import Metrics
+from shoal.service.web.readiness import ReadinessCheck
 
 log = logging.getLogger("shoal.service")
 
+ROUTES = (
+    campaigns, rounds, assignments, assignment_file, reports, learner, token_routes, status,
+    progress,
+)  # fmt: skip
 PAGES = (login, views, new_campaign, operations, tokens, assets)
 
 
@@ -41,10 +55,19 @@ def create_app(
     body_seconds: float = 20.0,
     tick_seconds: float = 1.0,
     check_seconds: float = 3600.0,
+    secure_cookies: bool = False,
 ) -> FastAPI:
-    """Create the aggregator's application; it closes the aggregator when it stops."""
-    metrics = Metrics(aggregator.releases.shown)
+    """Create the aggregator's application; it closes the aggregator when it stops.
+
+    With ``secure_cookies``, browsers send a session's cookie over HTTPS only, whatever a proxy says
+    of how it was asked.
+    """
+    epochs = aggregator.epochs
+    metrics = Metrics(
+        aggregator.releases.shown, heard_at=lambda: epochs.heard_at, n_ahead=epochs.n_ahead
+    )
     aggregator.releases.on_release = metrics.add_release
+    aggregator.epochs.on_abandon = metrics.add_abandoned
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -70,7 +93,9 @@ def create_app(
     app.state.aggregator = aggregator
     app.state.metrics = metrics
     app.state.login_attempts = LoginAttempts()
-    for module in (campaigns, rounds, assignments, reports, learner, status, progress, *PAGES):
+    app.state.readiness = ReadinessCheck(aggregator)
+    app.state.secure_cookies = secure_cookies
+    for module in (*ROUTES, *PAGES):
         app.include_router(module.router)
     answers.install(app, page=error_page)
     app.add_middleware(
@@ -84,7 +109,7 @@ def warm_up() -> None:
 
     def work() -> None:
         charts.specs()
-        assets.asset(assets.CHARTS)
+        assets.load(assets.CHARTS)
 
     threading.Thread(target=work, name="charts", daemon=True).start()
 

@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from shoal.arrays import BoolArray
 from shoal.errors import InvalidInputError
 from shoal.model import Plan
-from shoal.service.aggregator import campaigns, releases, rounds
+from shoal.service.aggregator import audit_log, campaigns, releases, rounds
 from shoal.service.aggregator.rounds import ABANDONED, RELEASED, FrozenPlan
 from shoal.service.campaign import Campaign
 from shoal.service.store import Database
@@ -57,6 +57,16 @@ THREATS: dict[int, str] = {
     20: "token confusion",
     21: "release time or count shows a reporter",
     22: "C lowered later",
+    23: "forged reports isolate a user",
+    24: "the learner claims a far round",
+    25: "a snapshot restores both stores and the key",
+    26: "one damaged state stops all",
+    27: "groups chosen to isolate",
+    28: "load without a token",
+    29: "core dumps and swap",
+    30: "a proxy hides the visitor",
+    31: "low rates make totals homogeneous",
+    32: "nobody can tell who did it",
 }
 """As docs/service/privacy.md has them."""
 
@@ -102,6 +112,14 @@ RULES: dict[str, Rule] = {
         "No round was played twice or left out.", (17,),
         "Round numbers follow each other; gaps are only where rounds were abandoned.",
     ),
+    "contested": Rule(
+        "Reports by a second source are counted, and in no total.", (23,),
+        "The number in each release is compared with the one that was counted.",
+    ),
+    "log": Rule(
+        "Who did what is on record.", (32,),
+        "The chain of the audit log is computed again.",
+    ),
 }  # fmt: skip
 
 Faults = dict[str, list[str]]  # by rule
@@ -131,6 +149,8 @@ def audit(database: Database, name: str) -> Audit:
         with database.read() as connection:  # short ones: the service goes on
             for rule, fault in check_round(connection, name, number, campaign, known_arms):
                 faults[rule].append(f"round {number}: {fault}")
+    with database.read() as connection:
+        faults["log"] += audit_log.check(connection)
     return Audit(sum(state == RELEASED for _, state in states), faults)
 
 
@@ -160,7 +180,9 @@ def check_round(
     try:
         stored = releases.load_document(connection, round_.id)
         document = msgspec.json.decode(stored, type=StoredRelease)
-        counted = releases.load_seats(connection, round_.id, campaign.seats, counted=True)
+        counted = None
+        if campaigns.ending_of(connection, name) is None:  # else they are forgotten
+            counted = releases.load_seats(connection, round_.id, campaign.seats, counted=True)
     except (SQLAlchemyError, msgspec.DecodeError):
         yield "kept", "the release can't be read"
         return
@@ -168,19 +190,24 @@ def check_round(
     if any(not 0 <= part < n_groups for total in document.totals for part in total.parts):
         yield "kept", "a total of a group that was not planned"
         return
+    if document.contested != round_.contested:
+        yield "contested", f"{document.contested} contested reports, {round_.contested} counted"
+    if round_.contested and campaign.contested == "refuse" and document.totals:
+        yield "contested", "a contested round was released"
     yield from _totals(document, plan, counted, campaign)
     if releases.summarise(document, plan) != _stored_summary(connection, name, number):
         yield "kept", "the release is not what was summed up when it was made"
 
 
 def _totals(
-    document: StoredRelease, plan: FrozenPlan, counted: BoolArray, campaign: Campaign
+    document: StoredRelease, plan: FrozenPlan, counted: BoolArray | None, campaign: Campaign
 ) -> Iterator[tuple[str, str]]:
     arm_of = plan.group_arms()
     all_parts = [part for total in document.totals for part in total.parts]
     if len(all_parts) != len(set(all_parts)):
         yield "once", "a group is in two totals"
-    behind = np.bincount(plan.groups[(plan.groups >= 0) & counted], minlength=len(arm_of))
+    known = plan.groups >= 0 if counted is None else (plan.groups >= 0) & counted
+    behind = np.bincount(plan.groups[known], minlength=len(arm_of))
     homogeneous = 0
     for total in document.totals:
         parts = list(total.parts)
@@ -189,7 +216,7 @@ def _totals(
                 "least",
                 f"a total of {total.reporters} users, fewer than {campaign.min_reporters}",
             )
-        if int(behind[parts].sum()) != total.reporters:
+        if counted is not None and int(behind[parts].sum()) != total.reporters:
             yield "least", "a total whose reporters are not those on record"
         if len({int(arm_of[part]) for part in parts}) > 1:
             yield "once", "a total over two arms"
@@ -197,7 +224,9 @@ def _totals(
             if not 0 <= total.total <= total.reporters * campaign.reward_steps:
                 yield "grid", "a total that no rewards could have"
             homogeneous += releases.is_homogeneous(total, campaign.reward_steps)
-    if int(counted.sum()) != sum(total.reporters for total in document.totals):
+    if counted is not None and int(counted.sum()) != sum(
+        total.reporters for total in document.totals
+    ):
         yield "once", "more or fewer users on record than the totals state"
     if homogeneous != document.homogeneous:
         yield "homogeneous", f"{homogeneous} homogeneous totals, {document.homogeneous} stated"

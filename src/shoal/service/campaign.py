@@ -8,8 +8,9 @@ in the same way, which is the policy's ``n_arms``: arms may be added to free slo
 
 from __future__ import annotations
 
+import re
 from hashlib import sha256
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
@@ -28,8 +29,11 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 _OF_USER, _OF_WORD = r"A-Za-z0-9_~@:+=-", r"\x00-\x1f\x7f"
 USER = rf"^([.{_OF_USER}]{{3,128}}|[{_OF_USER}][.{_OF_USER}]?|\.[{_OF_USER}])$"
 WORD = rf"^([^{_OF_WORD}]{{3,64}}|[^{_OF_WORD}.][^{_OF_WORD}]?|\.[^{_OF_WORD}.])$"
+# They turn the direction of what is written beside them: a name could look like another.
+BIDIRECTIONAL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 MOST_SEATS = 10_000_000
 MOST_ARMS = 1000
+NEAR_REPEATS = 10  # by default, within the rounds that are remembered
 
 Word = Annotated[str, StringConstraints(pattern=WORD)]
 
@@ -79,6 +83,22 @@ class Campaign(Frozen):
     seed: int = Field(default=0, ge=0, le=2**63 - 1)
     schedule: Schedule | None = None
     noise: Noise | None = None
+    contested: Literal["count", "refuse"] = Field(
+        default="count", description="What contested reports do: are counted, or end the round."
+    )
+    grouping: Literal["aggregator", "learner"] | None = Field(
+        default=None, description="Who draws the groups: by default the aggregator where it can."
+    )
+    measure: Literal["all", "planned"] | None = Field(
+        default=None, description="Who is in a group: by default everyone who can be."
+    )
+    near_repeats: int | None = Field(
+        default=None,
+        ge=0,
+        le=1000,
+        description="Most earlier groups that a chosen one may differ from by fewer than C.",
+    )
+    capabilities: bool = Field(default=False, description="Reports carry their user's capability.")
 
     @model_validator(mode="after")
     def _whole(self) -> Campaign:
@@ -108,9 +128,35 @@ class Campaign(Frozen):
             horizon=self.horizon, bounded=bounded,
         )  # fmt: skip
 
+    def check_new(self) -> None:
+        """Refuse what no new campaign may have; stored ones go on as they are."""
+        for arm in self.arms:
+            check_arm(arm)
+        if self.n_arms < 2:
+            raise InvalidInputError(
+                "arms must be at least two, or arm_slots more than one: with one arm there is "
+                f"nothing to choose, and people would be measured for nothing; got {self.n_arms}."
+            )
+
     def is_flexible(self) -> bool:
         """Return whether the policy can restrict who plays what; others plan for all seats."""
         return find_policy(self.policy).allows
+
+    def resolved(self) -> Campaign:
+        """Return the campaign with what it does not say of groups; one of 0.1 says nothing of them.
+
+        A policy whose groups are part of its method draws them itself, without a limit on repeats
+        unless the campaign has one.
+        """
+        grouping = self.grouping or (
+            "aggregator" if find_policy(self.policy).regroups else "learner"
+        )
+        limit = self.near_repeats
+        if limit is None and grouping == "aggregator":
+            limit = NEAR_REPEATS
+        measure = self.measure or "all"
+        changed = {"grouping": grouping, "measure": measure, "near_repeats": limit}
+        return self.model_copy(update=changed)
 
     def make_policy(self) -> Policy:
         """Make the policy, or refuse a name, an option or a size that it can't work with."""
@@ -128,7 +174,20 @@ class Campaign(Frozen):
                 f"arm_slots must be the number of arms for {self.policy!r}, whose arms are fixed; "
                 f"got {self.n_arms}."
             )
+        if self.grouping == "aggregator" and not entry.regroups:
+            raise InvalidInputError(
+                f"grouping must be learner for {self.policy!r}, whose groups are part of its "
+                "method; got 'aggregator'."
+            )
         return policy
+
+
+def check_arm(name: str) -> None:
+    """Refuse a new arm whose name could look like another's."""
+    if BIDIRECTIONAL.search(name):
+        raise InvalidInputError(
+            f"arms must have no characters that change the writing direction; got {name!a}."
+        )
 
 
 def plan_hash(arms: IntArray, groups: IntArray) -> str:

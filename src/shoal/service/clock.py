@@ -7,6 +7,7 @@ Clock = Callable[[], int]
 """Returns milliseconds since 1970."""
 
 HOUR = 3_600_000
+DAY = 24 * HOUR
 
 
 def system_clock() -> int:

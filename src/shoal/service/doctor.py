@@ -14,10 +14,13 @@ import httpx
 from sqlalchemy import Connection, or_, select, text
 
 from shoal.errors import ShoalError
-from shoal.service.aggregator import campaigns
+from shoal.service.aggregator import audit_log, campaigns
 from shoal.service.aggregator.keys import fits, read_key
+from shoal.service.aggregator.witness import check as check_witness
+from shoal.service.aggregator.witness import read_statement
 from shoal.service.audit import audit
 from shoal.service.clock import system_clock
+from shoal.service.learner.run import DamagedStateError, Records
 from shoal.service.settings import Settings
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
@@ -84,11 +87,29 @@ def _store(database: Database, role: StoreRole, settings: Settings) -> Iterator[
     fault = "" if version == needed else f"it is at {version}, this release needs {needed}"
     yield Finding(f"the {role}'s schema is up to date", fault)
     yield _database_clock(database)
+    if role == "learner" and not fault:
+        yield from _learner_states(database)
     if role == "aggregator" and not fault:
         with database.read() as connection:
             yield _key_fits(connection, settings.key_file)
             yield _no_future_times(connection)
+            yield Finding("the audit log is whole", "; ".join(audit_log.check(connection)))
+            if settings.aggregator.witness:
+                statement = read_statement(Path(settings.aggregator.witness))
+                fault = check_witness(connection, statement)
+                yield Finding("the audit log goes on from its witness", fault)
         yield from _campaigns(database, settings.aggregator.min_group_size_floor)
+
+
+def _learner_states(database: Database) -> Iterator[Finding]:
+    records = Records(database)
+    for name in records.names():
+        try:
+            records.load(name)
+            fault = ""
+        except DamagedStateError as error:
+            fault = f"{error}; shoal relearn {name}"
+        yield Finding(f"campaign {name}: the learner's state can be read", fault)
 
 
 def _key_fits(connection: Connection, file: Path) -> Finding:

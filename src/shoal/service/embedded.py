@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from shoal.errors import InvalidInputError, ShoalError
 
-PRINTED_ROLES = ("operator", "app", "analyst")  # as the first start prints them
+READY = "The dashboard is at"  # how the line begins that says so
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,12 @@ class Embedded:
     url: str
     tokens: dict[str, str]
     pid: int
+
+
+def read_tokens(file: Path) -> dict[str, str]:
+    """Read the tokens that a first start has written, by role."""
+    lines = (line.partition("=") for line in file.read_text().splitlines())
+    return {name.split("_")[1].lower(): token for name, _, token in lines}
 
 
 @contextmanager
@@ -52,14 +58,12 @@ def embedded(*, port: int = 0, settings: Mapping[str, str] | None = None) -> Ite
         )
         stack.callback(_stop, tree)
         assert tree.stdout is not None
-        tokens: dict[str, str] = {}
-        while len(tokens) < len(PRINTED_ROLES):
-            role, _, token = tree.stdout.readline().partition(" ")
-            if not role:
+        while not (line := tree.stdout.readline()).startswith(READY):
+            if not line:
                 log.seek(0)
                 lines = log.read().strip().splitlines() or ["no reason"]
                 raise ShoalError(f"the service did not start: {lines[-1]}")
-            tokens[role] = token.strip()
+        tokens = read_tokens(folder / "data" / "tokens.env")
         yield Embedded(f"http://127.0.0.1:{port}", tokens, tree.pid)
 
 

@@ -47,6 +47,7 @@ MALFORMED = Reason("malformed-body", 400, "The body can't be read.")
 INVALID = Reason("invalid-input", 422, "A value breaks a stated rule.")
 UNAUTHENTICATED = Reason("unauthenticated", 401, "A valid token is needed.")
 FORBIDDEN = Reason("wrong-role", 403, "The token's role may not do this.")
+WRONG_CAMPAIGN = Reason("wrong-campaign", 403, "The token is not bound to this campaign.")
 CROSS_SITE = Reason("cross-site", 403, "The form must be sent from a page of this site.")
 NOT_FOUND = Reason("not-found", 404, "There is no such address.")
 METHOD = Reason("method-not-allowed", 405, "The address does not know this method.")
@@ -56,6 +57,8 @@ TOO_LARGE = Reason("body-too-large", 413, "The body is larger than the limit.")
 NOT_JSON = Reason("not-json", 415, "The body must be sent as Content-Type: application/json.")
 FAULT = Reason("internal-error", 500, "The service failed; the request may be repeated.")
 
+UNKNOWN_TOKEN = Reason("unknown-token", 404, "There is no such token.")
+LAST_ADMIN = Reason("last-admin", 409, "The last admin token can be rotated, not revoked.")
 UNKNOWN_CAMPAIGN = Reason("unknown-campaign", 404, "There is no such campaign.")
 UNKNOWN_ROUND = Reason("unknown-round", 404, "There is no such round.")
 UNKNOWN_USER = Reason("unknown-user", 404, "The user has no part in this round.")
@@ -67,6 +70,11 @@ LAST_ARM = Reason("last-arm", 409, "The campaign has no other arm left.")
 CAMPAIGN_EXISTS = Reason("campaign-exists", 409, "The campaign exists and can't be changed.")
 CAMPAIGN_FULL = Reason("campaign-full", 409, "The campaign has too few free seats.")
 CAMPAIGN_OVER = Reason("campaign-over", 409, "All rounds of the campaign have been played.")
+CAMPAIGN_ARCHIVED = Reason("campaign-archived", 409, "The campaign was archived; it has ended.")
+CAMPAIGN_DELETED = Reason("campaign-deleted", 409, "A campaign of that name was deleted.")
+CAMPAIGN_RUNNING = Reason(
+    "campaign-running", 409, "The campaign must have no round under way, and be archived first."
+)
 GROUP_FLOOR = Reason("below-floor", 422, "min_group_size is below the floor in the settings.")
 ROUND_ORDER = Reason("round-order", 409, "Rounds open one after the other, each after a release.")
 ROUND_NOT_OPEN = Reason("round-not-open", 409, "The round is not open.")
@@ -78,9 +86,17 @@ PLAN_REFUSED = Reason(
 )
 NOT_RELEASED = Reason("not-released", 409, "The round has not been released.")
 STORE_AWAY = Reason("store-away", 503, "The store can't be reached, or its disk is full.")
+BUSY = Reason("busy", 503, "The service has too much to do at the moment; try again.")
+LEARNER_AHEAD = Reason(
+    "learner-ahead",
+    409,
+    "The learner knows of later rounds; an operator must abandon them.",
+)
 LEARNER_SILENT = Reason("learner-silent", 503, "The learner has not confirmed its rounds yet.")
 
 OUT_OF_RANGE = Reason("reward-out-of-range", 422, "A reward must be between 0 and 1.")
+CONTESTED = Reason("contested-report", 409, "Another token reports in this campaign.")
+BAD_CAPABILITY = Reason("bad-capability", 403, "The report does not carry its user's capability.")
 LATE = Reason("late-report", 409, "The round was closed before this report.")
 
 REASONS = {reason.name: reason for reason in list(globals().values()) if isinstance(reason, Reason)}

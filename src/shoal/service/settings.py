@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,11 @@ from shoal.errors import InvalidInputError, UnknownNameError
 
 if TYPE_CHECKING:
     from shoal.service.store.migrate import StoreRole
+
+
+def _check_log_format(role: StoreRole, name: str) -> None:
+    if name not in ("text", "json"):
+        raise InvalidInputError(f"{role}.log_format must be text or json; got {name!r}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +38,32 @@ class AggregatorSettings:
     min_group_size_floor: int = 5
     max_body_bytes: int = 16 * 2**20
     body_seconds: int = 20
+    token_file: str = ""
+    witness: str = ""
+    trusted_proxies: str = "127.0.0.1,::1"
+    secure_cookies: str = "auto"
+    learner_token_file: str = ""
+    log_format: str = "text"
+
+    def __post_init__(self) -> None:
+        for proxy in self.proxies:
+            try:
+                ip_network(proxy)
+            except ValueError:
+                raise InvalidInputError(
+                    "aggregator.trusted_proxies must be addresses or networks, separated by "
+                    f"commas; got {proxy!r}."
+                ) from None
+        _check_log_format("aggregator", self.log_format)
+        if self.secure_cookies not in ("auto", "always"):
+            raise InvalidInputError(
+                f"aggregator.secure_cookies must be auto or always; got {self.secure_cookies!r}."
+            )
+
+    @property
+    def proxies(self) -> list[str]:
+        """Return the addresses and networks that may say who asks, and how."""
+        return [part.strip() for part in self.trusted_proxies.split(",") if part.strip()]
 
     @property
     def address(self) -> str:
@@ -48,6 +81,11 @@ class LearnerSettings:
     token: str = field(default="", repr=False)
     host: str = "127.0.0.1"
     port: int = 8001
+    token_file: str = ""
+    log_format: str = "text"
+
+    def __post_init__(self) -> None:
+        _check_log_format("learner", self.log_format)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +108,11 @@ class Settings:
         return Path(self.aggregator.key_file or self.data / "aggregator.key")
 
     @property
+    def token_file(self) -> Path:
+        """Return the file that the first start writes its tokens to."""
+        return Path(self.aggregator.token_file or self.data / "tokens.env")
+
+    @property
     def secrets(self) -> Path:
         """Return the folder of the open rounds' secrets, beside the key."""
         return self.key_file.with_name(f"{self.key_file.name}.rounds")
@@ -85,6 +128,7 @@ def environment_of(settings: Settings, role: StoreRole) -> dict[str, str]:
     values["database"] = settings.database(role)
     if role == "aggregator":
         values["key_file"] = settings.key_file
+        values["token_file"] = settings.token_file
     return {f"SHOAL_{role}_{name}".upper(): str(value) for name, value in values.items()}
 
 
@@ -141,6 +185,6 @@ def _read_role(
 
 
 def _number(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not str(value).isdecimal():
+    if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,18}", str(value)):
         raise InvalidInputError(f"{name} must be a whole number of at least 0; got {value!r}.")
     return int(value)

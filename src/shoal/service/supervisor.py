@@ -1,6 +1,7 @@
 """``shoal serve``: one process tree with both roles, each restarted if it dies.
 
-If a role refuses its first start, everything ends, with the reason in one line.
+If a role's first start fails, everything ends, with the role's own reason: what has never run is
+not tried again and again. A role that has served before is started again, however it ended.
 
 The supervisor opens neither store. It reads all settings and passes each role its part, in the
 environment alone. Both get the learner's token, which changes with every start; the other tokens
@@ -13,14 +14,16 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from types import FrameType
 
-from shoal.service.process import SUPERVISED
 from shoal.service.settings import Settings, environment_of
+from shoal.service.startup import SUPERVISED, announce_ready
 
 POLL_SECONDS = 0.2
 MIN_RESTART_SECONDS = 1.0  # from one start of a child to the next
 REFUSED = 2  # the exit code of a command that can't start
+MAX_FIRST_STARTS = 3  # of a child that is killed before it serves
 
 
 class Child:
@@ -31,21 +34,52 @@ class Child:
 
     def __init__(self, role: str, environment: dict[str, str], *options: str) -> None:
         self._role = role
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith("SHOAL_")}
-        self._environment = inherited | environment | {SUPERVISED: "1"}
+        private = ("SHOAL_", "NOTIFY_SOCKET")
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(private)}
+        self._environment = inherited | environment
         self._starts = 0
+        self._has_served = False
         self.start(*options)
 
     def start(self, *options: str) -> None:
         """Start the process, or start it again."""
         self._started = time.monotonic()
         self._starts += 1
-        command = [sys.executable, "-m", "shoal.cli", "serve", *options, self._role]
-        self.process = subprocess.Popen(command, env=self._environment, stdin=subprocess.PIPE)
+        if self._starts > 1:
+            self._close_pipes()
+        self._ready, pipe = os.pipe()
+        os.set_blocking(self._ready, False)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "shoal.cli", "serve", *options, self._role],
+            env=self._environment | {SUPERVISED: str(pipe)},
+            stdin=subprocess.PIPE,
+            pass_fds=[pipe],
+        )
+        os.close(pipe)
 
-    def refused(self) -> bool:
-        """Return whether the first start was refused; a later one may be, for a while."""
-        return self._starts == 1 and self.process.poll() == REFUSED
+    def _close_pipes(self) -> None:
+        os.close(self._ready)
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+
+    def has_served(self) -> bool:
+        """Return whether the process has ever been ready to serve."""
+        if not self._has_served:
+            with suppress(BlockingIOError):
+                self._has_served = os.read(self._ready, 1) == b"1"
+        return self._has_served
+
+    def failed(self) -> int:
+        """Return the exit code of a first start that failed, 0 where none did.
+
+        One that was killed is no failure of its own, and may be tried a few times.
+        """
+        code = self.process.poll()
+        if code is None or self.has_served():
+            return 0
+        if code < 0 and self._starts < MAX_FIRST_STARTS:
+            return 0
+        return REFUSED if code == REFUSED else 1
 
     def ended(self) -> bool:
         """Return whether the process has died and may be started again."""
@@ -68,7 +102,7 @@ def run_both(settings: Settings, *, options: list[str]) -> int:
     """
     token = {"SHOAL_LEARNER_TOKEN": f"shoal.learner.{secrets.token_urlsafe(32)}"}
     address = {"SHOAL_LEARNER_AGGREGATOR": settings.aggregator.address}
-    running, refused = True, False
+    running, exit_code, announced = True, 0, False
 
     def stop(number: int, frame: FrameType | None) -> None:
         nonlocal running
@@ -82,13 +116,16 @@ def run_both(settings: Settings, *, options: list[str]) -> int:
     ]
     while running:
         time.sleep(POLL_SECONDS)
-        for child in children:
-            if child.refused():  # its settings are wrong: trying again won't help
-                running, refused = False, True
-            elif running and child.ended():
+        for child in children if running else ():
+            exit_code = exit_code or child.failed()
+            if not exit_code and child.ended():
                 child.start()
+        running = running and not exit_code
+        if running and not announced and all(child.has_served() for child in children):
+            announce_ready()
+            announced = True
     for child in children:
         child.process.terminate()
     for child in children:
         child.wait()
-    return REFUSED if refused else 0
+    return exit_code

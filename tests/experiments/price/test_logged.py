@@ -66,6 +66,7 @@ def test_tastes_that_the_log_shows_are_priced_and_the_truth_lies_inside() -> Non
         assert -1.0 <= said.share.low <= said.share.high <= 1.0
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_answer_whatever_the_workers() -> None:
     answer = priced(taste=True, policy="random").to_dict()
     assert answer == priced(taste=True, policy="random", engine=LocalEngine(n_workers=2)).to_dict()
@@ -95,6 +96,11 @@ def test_the_interval_joins_the_log_with_luck() -> None:
     for end in ("low", "high"):
         assert getattr(exact.gain, end) == pytest.approx(0.5 * getattr(people.gain, end) - 0.01)
     noise = np.array([0.01, -0.01, 0.0, 0.01, -0.01])
+    two = outlook(people, possible[[0, -1]], 0.5 * possible[[0, -1]])
+    assert two.luck > 0.01  # a line through two points would leave none
+    wild = outlook(people, possible, np.array([0.9, -0.9, 0.9, -0.9, 0.9]))
+    assert wild.gain.high <= people.gain.high
+    assert wild.gain.low >= -1.0
     lucky = outlook(people, possible, 0.5 * possible - 0.01 + noise)
     assert lucky.luck > 0.01
     assert lucky.gain.half > exact.gain.half

@@ -42,11 +42,11 @@ def test_the_theorems_form_has_the_theorems_defaults() -> None:
         rng = np.random.default_rng(0)
         policy = PooledElimination(problem, rng=rng, estimates="batch")
         assert policy._gamma == pytest.approx(factor * log)
-        assert policy._decomposition == "home-away"
+        assert policy.decomposition == "home-away"
         assert policy._demands.sum() < 4000 / (2 - 1 / 3)
         shipped = PooledElimination(problem, rng=rng)
         assert shipped._gamma == pytest.approx(log)
-        assert shipped._decomposition == "euler"
+        assert shipped.decomposition == "euler"
 
 
 def test_an_unknown_form_is_refused() -> None:

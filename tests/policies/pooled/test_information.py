@@ -9,7 +9,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from shoal.grouping import least_information
+from shoal.grouping import RoundTotals, least_information, regroup
+from shoal.policies.paper.grid import batch_ends, default_batches
+from shoal.policies.pooled.least_squares import add_totals
 
 Matrix = list[list[Fraction]]
 
@@ -114,13 +116,83 @@ def test_the_inequalities_of_the_bayes_regret() -> None:
         assert (np.log1p(x) >= x / (1 + v)).all()
 
 
-def test_the_constants_of_the_two_bounds() -> None:
-    assert 2 ** math.sqrt(2) <= 2.7
+def test_the_constants_of_the_lemma_and_of_explore_then_commit() -> None:
+    assert math.exp(-0.5) / 0.5**0.5 <= math.exp(-1 / 8)  # matrix Chernoff with delta = 1/2
+    # T = 16·K·L/(b·sigma) makes n = (2·sigma²·L/b)^(1/3)·(T/K)^(2/3) equal to 8·L/b.
+    for sigma in (0.5, 1.0):
+        for bits in (0.01, 0.3, 1.0):
+            for log in (5.0, 20.0):
+                rounds = (2 * sigma**2 * log / bits) ** (1 / 3) * (16 * log / (bits * sigma)) ** (
+                    2 / 3
+                )
+                assert rounds == pytest.approx(8 * log / bits)
+    for size in range(2, 60):
+        for crowd in range(size + 1, 2 * size):
+            assert crowd * (crowd - 1) <= size * (size + 1) * (crowd - size)
+
+
+@pytest.mark.parametrize(("crowd", "size"), [(8, 4), (11, 4), (30, 3), (2, 1), (7, 4), (5, 4)])
+def test_least_squares_are_as_good_as_the_lemma_says(crowd: int, size: int) -> None:
+    """After R = (8/b)·log(1/p) rounds every variance is at most 2/(b·R).
+
+    With p = 1e-9 a false alarm has probability at most 63·1e-9 in all.
+    """
+    bits = least_information(crowd, size)
+    n_rounds = math.ceil(8 / bits * math.log(1e9))
+    rng = np.random.default_rng(crowd)
+    information, evidence = np.zeros((1, 1, crowd, crowd)), np.zeros((1, 1, crowd))
+    arms, groups = np.zeros(crowd, np.int32), np.empty(crowd, np.int32)
+    n_groups = crowd // size
+    for _ in range(n_rounds):
+        regroup(arms, 1, size, 0, rng.random(crowd), groups)
+        reported = (groups >= 0).astype(np.int32)
+        totals, released = np.zeros(n_groups), np.ones(n_groups, np.int32)
+        add_totals(RoundTotals(arms, groups, totals, released, reported), information, evidence)
+    variances = np.linalg.inv(information[0, 0]).diagonal()
+    assert variances.max() <= 2 / (bits * n_rounds)
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.5, 1.95, 4.0])
+@pytest.mark.parametrize("exponent", range(14, 60))
+def test_the_grid_is_as_the_proof_has_it(ratio: float, exponent: int) -> None:
+    """Step 3 of pooled elimination's proof on the grid that the code plays."""
+    horizon = 2**exponent
+    assert ratio <= horizon**0.29
+    n_batches = default_batches(horizon)
+    shortened = int(horizon / ratio)
+    first = shortened ** (1 / (2 - 2 ** (1 - n_batches)))
+    exact = [first ** (2 - 2.0 ** (1 - b)) for b in range(1, n_batches + 1)]
+    ends = batch_ends(shortened, n_batches)
+    assert len(ends) == n_batches
+    assert first <= 2 * math.sqrt(shortened)
+    demands = np.diff(ends, prepend=0)
+    for b in range(1, n_batches):
+        assert demands[b - 1] >= 0.46 * exact[b - 1]
+        assert demands[b] <= first * math.sqrt(exact[b - 1]) + 1e-6
+        assert demands[b] >= demands[0]
+    committed = horizon * math.sqrt(24 / demands[-2])
+    assert committed <= ratio * first * math.sqrt(53)
+
+
+def test_the_constants_of_pooled_elimination_and_of_the_lower_bound() -> None:
+    assert 2 ** (2 * math.sqrt(2) / 3) <= 2
+    assert 1 - 0.29 > 2**-0.5
     assert 24 / 0.46 <= 53
-    assert 8**1.5 / math.sqrt(2) == pytest.approx(16)
+    assert 48 * 26 / 25 <= 50 <= 53
     assert 0.5 - 1 / 25 >= 0.46
     # Theorem 4 for all N, K and C: both costs are equal at the gap, and the constant holds.
     assert (3 / 128) ** (1 / 3) / 12 >= 0.023
     for size in range(2, 100):
         assert size // 2 >= size / 3
         assert size - size // 2 >= size / 2
+    for n_arms in range(3, 61):
+        for n_blocks in range(1, (n_arms - 1) // 2 + 1):
+            per_block = (n_arms - 1) // n_blocks
+            assert per_block >= 2
+            assert per_block >= Fraction(n_arms - 1, 2 * n_blocks)
+            for size in (2, 3, 10):
+                gap_cubed = Fraction(3 * size * per_block, 128 * size * n_arms)  # T = C·K
+                assert gap_cubed <= Fraction(1, 8)
+                gap, horizon = float(gap_cubed) ** (1 / 3), size * n_arms
+                seen = size / 4 * per_block * size / (16 * gap**2) / 8
+                assert seen == pytest.approx(size * gap * horizon / 12)

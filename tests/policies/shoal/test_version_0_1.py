@@ -10,6 +10,8 @@ import pytest
 from shoal.model import Problem
 from shoal.policies import Policy, make_policy
 from shoal.policies.contract import Arena
+from shoal.policies.shoal.joint.prior import SHARES
+from shoal.policies.shoal.population.policy import PopulationPolicy
 
 State = dict[str, Any]
 
@@ -65,7 +67,7 @@ def _pooled(state: State) -> State:
 def test_a_state_of_version_0_1_goes_on_as_it_would_have(
     name: str, n_users: int, as_version_0_1: Any, options: dict[str, float]
 ) -> None:
-    """Where the joint learner knows one kind of users only, as it does with drift."""
+    """Where learners know one kind of users only, or nothing of the outsiders' share yet."""
     problem = Problem(n_users=n_users, n_arms=3, min_group_size=3, horizon=60, n_shards=2)
 
     def new(seed: int) -> Policy:
@@ -74,6 +76,9 @@ def test_a_state_of_version_0_1_goes_on_as_it_would_have(
     policy, other, arena = new(0), new(1), Arena(problem, participation=0.8)
     for _ in range(20):
         policy.tell(arena.play(policy.ask()))
+    if isinstance(policy, PopulationPolicy):
+        for shard in policy.shards:
+            shard.belief.shares[:] = SHARES.mean()
     other.restore(as_version_0_1(policy.state()))
     for _ in range(20):
         plan = policy.ask()

@@ -124,7 +124,8 @@ def test_after_the_release_no_key_is_left_for_what_a_log_may_keep(
         kept += written(aggregator)
     (secret,) = folder.iterdir()
     assert secret.stat().st_mode & 0o777 == 0o600
-    known = RoundKeys(aggregator.database, key, folder).get(1)
+    with aggregator.database.write() as connection:
+        known = RoundKeys(aggregator.database, key, folder).get(connection, 1)
     first, salt, blinded = kept[0]
     assert reveal(blinded, key=known, salt=salt, group=first) == 500
     assert len(close(aggregator).totals) == 3

@@ -80,7 +80,7 @@ def test_the_missing_extra_is_named_when_the_campaign_is_made(
     sqlite_stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shoal.service.aggregator.releases.find_spec", lambda name: None)
-    given = {"arms": ["a"], "min_group_size": 4, "seats": 12, "policy": "random"}
+    given = {"arms": ["a", "b"], "min_group_size": 4, "seats": 12, "policy": "random"}
     with serve(sqlite_stores) as live:
         operator = live.client("operator")
         with pytest.raises(ServiceError, match=r"pip install 'shoal\[service,dp\]'") as caught:

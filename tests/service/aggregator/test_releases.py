@@ -103,7 +103,7 @@ def test_a_release_is_the_same_document_byte_for_byte() -> None:
     assert msgspec.json.encode(released).decode() == (
         f'{{"campaign":"news","round":3,"plan":"{plan}","reward_steps":1000,'
         '"totals":[{"arm":"a","parts":[0],"reporters":2,"total":1500}],'
-        '"withheld":0,"homogeneous":0,"noise":null}'
+        '"withheld":0,"homogeneous":0,"noise":null,"contested":0}'
     )
 
 

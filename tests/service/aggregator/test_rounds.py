@@ -22,7 +22,13 @@ PLAN = even(8, size=4)
 def begin(aggregator: Aggregator, *, horizon: int | None = None, n_users: int = 8) -> None:
     """Make a campaign of eight seats, and let the learner say that it is new to it."""
     campaign = Campaign(
-        arms=["a", "b"], min_group_size=4, seats=8, policy="random", horizon=horizon
+        arms=["a", "b"],
+        min_group_size=4,
+        seats=8,
+        policy="random",
+        grouping="learner",
+        measure="planned",
+        horizon=horizon,
     )
     aggregator.directory.create("news", campaign)
     aggregator.directory.enrol("news", users(n_users))
@@ -123,6 +129,7 @@ def test_an_abandoned_round_has_no_plan_no_reports_and_no_release(aggregator: Ag
     aggregator.rounds.freeze("news", 1, PLAN)
     report(aggregator, dict.fromkeys(users(8), 1.0))
     aggregator.epochs.sync_learner({"news": LearnerProgress(2, 1)})  # it is further than this store
+    aggregator.epochs.abandon("news", 2)
     assert aggregator.rounds.get("news", 1).state == "abandoned"
     assert state(aggregator) == (2, "abandoned")
     assert refusal(aggregator.rounds.plan, "news", 2) == "round-abandoned"

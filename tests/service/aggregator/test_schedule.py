@@ -17,8 +17,8 @@ def scheduled(*, all_reported: bool = False, horizon: int | None = None) -> Camp
         open_every_hours=24.0, close_after_hours=6.0, close_when_all_reported=all_reported
     )
     return Campaign(
-        arms=["a", "b"], min_group_size=4, seats=8, policy="random", schedule=schedule,
-        horizon=horizon,
+        arms=["a", "b"], min_group_size=4, seats=8, policy="random", grouping="learner",
+        measure="planned", schedule=schedule, horizon=horizon,
     )  # fmt: skip
 
 

@@ -206,8 +206,9 @@ def test_threat_09_noise_hides_a_homogeneous_total(aggregator: Aggregator) -> No
 def test_threat_10_sybils_or_users_that_the_learner_controls(aggregator: Aggregator) -> None:
     colluders, honest = 2, 3
     campaign = Campaign(
-        arms=["a"], min_group_size=honest, colluders=colluders, seats=20, policy="random"
-    )
+        arms=["a"], min_group_size=honest, colluders=colluders, seats=20, policy="random",
+        grouping="learner", measure="planned",
+    )  # fmt: skip
     aggregator.directory.create("sybil", campaign)
     aggregator.directory.enrol("sybil", users(6))
     aggregator.epochs.sync_learner({})

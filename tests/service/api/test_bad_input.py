@@ -4,6 +4,8 @@ import re
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 import pytest
@@ -20,7 +22,7 @@ REPORTS = "/v1/campaigns/news/rounds/1/reports"
 def prepare(live: Live) -> None:
     operator = live.client("operator")
     operator.create_campaign(
-        "news", arms=["a"], min_group_size=2, seats=8, policy="explore-then-commit", horizon=99
+        "news", arms=["a", "b"], min_group_size=2, seats=8, policy="explore-then-commit", horizon=99
     )
     operator.enrol("news", users(8))
     operator.open_round("news", 1, wait=0)
@@ -45,15 +47,31 @@ def one(reward: str) -> bytes:
     return b'{"reports": [{"user": "user-0", "reward": ' + reward.encode() + b"}]}"
 
 
-@pytest.fixture
-def live(sqlite_stores: Stores) -> Iterator[Live]:
-    with serve(sqlite_stores, body_seconds=1.0, max_body_bytes=100_000) as running:
+@contextmanager
+def started(folder: Path) -> Iterator[Live]:
+    stores = Stores(f"sqlite:///{folder}/aggregator.db", f"sqlite:///{folder}/learner.db")
+    with serve(stores, body_seconds=1.0, max_body_bytes=100_000) as running:
         prepare(running)
         yield running
 
 
-def test_threat_12_strict_parser(live: Live) -> None:
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """A service with an open round, which stays open."""
+    with started(tmp_path_factory.mktemp("stores")) as running:
+        yield running
+
+
+@pytest.fixture
+def closing(tmp_path: Path) -> Iterator[Live]:
+    """A service with an open round that a test may close."""
+    with started(tmp_path) as running:
+        yield running
+
+
+def test_threat_12_strict_parser(closing: Live) -> None:
     """NaN, infinities, huge numbers, booleans, strings and null never reach a sum."""
+    live = closing
     malformed = [
         "NaN",
         "Infinity",
@@ -111,7 +129,7 @@ def test_a_body_that_is_no_batch_is_a_problem(live: Live, body: bytes, problem: 
 def test_json_that_is_not_called_json_is_a_problem_of_its_own(live: Live, kind: str | None) -> None:
     headers = {"Authorization": f"Bearer {live.tokens['operator']}"}
     headers |= {"Content-Type": kind} if kind else {}
-    for path, method in (("/v1/campaigns/news/users", "POST"), ("/v1/tokens/new", "PUT")):
+    for path, method in (("/v1/campaigns/news/users", "POST"), ("/v1/campaigns/new", "PUT")):
         answer = httpx.request(method, live.url + path, content=b"{}", headers=headers)
         assert (name(answer), answer.status_code) == ("not-json", 415)
     assert send(live, b"{}", path="/v1/campaigns/news/users", role="operator").status_code == 200
@@ -137,7 +155,8 @@ def test_any_other_name_may_have_dots(pattern: str) -> None:
         assert not re.fullmatch(pattern, bad), bad
 
 
-def test_unknown_things_late_reports_and_wrong_roles_are_problems(live: Live) -> None:
+def test_unknown_things_late_reports_and_wrong_roles_are_problems(closing: Live) -> None:
+    live = closing
     unknown = b'{"reports": [{"user": "nobody", "reward": 1}, {"user": "user-1", "reward": 1}]}'
     assert send(live, unknown).json()["refused"] == [
         {"index": 0, "type": "urn:shoal:problem:unknown-user"}
@@ -195,7 +214,9 @@ def test_no_address_leads_to_another_by_a_slash(live: Live, path: str) -> None:
 def test_a_plan_may_be_larger_than_other_bodies(sqlite_stores: Stores) -> None:
     with serve(sqlite_stores, max_body_bytes=1000) as live:
         operator = live.client("operator")
-        operator.create_campaign("large", arms=["a"], min_group_size=2, seats=200, policy="random")
+        operator.create_campaign(
+            "large", arms=["a", "b"], min_group_size=2, seats=200, policy="random"
+        )
         operator.enrol("large", users(20))
         operator.open_round("large", 1, wait=0)
         live.work()
@@ -245,7 +266,7 @@ def test_a_slow_client_is_cut_off(live: Live) -> None:
 def test_a_fault_inside_is_a_problem_and_the_service_goes_on(
     live: Live, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def break_down(*arguments: object) -> None:
+    def break_down(*arguments: object, **options: object) -> None:
         raise RuntimeError("reward 0.737373 of user-0")
 
     with monkeypatch.context() as patched:

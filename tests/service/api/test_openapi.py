@@ -21,7 +21,7 @@ from tests.support.live import Live, serve
 from tests.support.service import users
 from tests.support.stores import Stores
 
-OPERATIONS = 24
+OPERATIONS = 31
 
 
 def role_for(path: str, method: str) -> str:
@@ -34,7 +34,7 @@ def role_for(path: str, method: str) -> str:
 
 def prepare(live: Live) -> None:
     operator = live.client("operator")
-    operator.create_campaign("0", arms=["a"], min_group_size=2, seats=8, horizon=99)
+    operator.create_campaign("0", arms=["a", "b"], min_group_size=2, seats=8, horizon=99)
     operator.enrol("0", users(8))
     operator.open_round("0", 1, wait=0)
     live.work()

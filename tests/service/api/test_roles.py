@@ -8,27 +8,35 @@ from tests.support.stores import Stores
 from shoal.errors import InvalidInputError
 from shoal.service.application import create_app
 
-ALL = {"operator", "app", "analyst", "learner"}
+ALL = {"admin", "operator", "app", "analyst", "learner", "monitor"}
+BOUND = {"operator", "app", "analyst", "learner"}
 CAMPAIGN = "/v1/campaigns/{name}"
 ROUND = "/v1/campaigns/{name}/rounds/{number}"
 LEARNER_ROUND = "/v1/learner/campaigns/{name}/rounds/{number}"
 
 WHO_MAY: dict[tuple[str, str], set[str]] = {
-    ("GET", "/metrics"): {"operator"},
-    ("GET", "/v1/tokens"): {"operator"},
-    ("PUT", "/v1/tokens/{name}"): {"operator"},
-    ("DELETE", "/v1/tokens/{name}"): {"operator"},
+    ("GET", "/metrics"): {"operator", "monitor"},
+    ("GET", "/v1/tokens"): {"admin", "operator"},
+    ("PUT", "/v1/tokens/{token}"): {"admin"},
+    ("POST", "/v1/tokens/{token}/rotate"): {"admin"},
+    ("DELETE", "/v1/tokens/{token}"): {"admin"},
+    ("GET", "/v1/audit"): {"admin", "operator"},
     ("GET", "/v1/campaigns"): {"operator", "analyst"},
     ("PUT", CAMPAIGN): {"operator"},
-    ("GET", CAMPAIGN): ALL,
+    ("GET", CAMPAIGN): BOUND,
+    ("DELETE", CAMPAIGN): {"operator"},
+    ("POST", f"{CAMPAIGN}/archive"): {"operator"},
     ("POST", f"{CAMPAIGN}/users"): {"operator"},
+    ("POST", f"{CAMPAIGN}/abandon"): {"operator"},
+    ("GET", f"{CAMPAIGN}/capability-key"): {"admin"},
     ("PUT", f"{CAMPAIGN}/arms/{{arm}}"): {"operator"},
     ("DELETE", f"{CAMPAIGN}/arms/{{arm}}"): {"operator"},
     ("GET", f"{CAMPAIGN}/progress"): {"operator", "analyst"},
     ("GET", f"{CAMPAIGN}/assignments"): {"app"},
     ("GET", f"{CAMPAIGN}/assignments/{{user}}"): {"app"},
     ("PUT", ROUND): {"operator"},
-    ("GET", ROUND): ALL,
+    ("GET", ROUND): BOUND,
+    ("GET", f"{ROUND}/assignments"): {"app"},
     ("POST", f"{ROUND}/close"): {"operator"},
     ("POST", f"{ROUND}/reports"): {"app"},
     ("GET", f"{ROUND}/eligible"): {"learner"},
@@ -39,14 +47,16 @@ WHO_MAY: dict[tuple[str, str], set[str]] = {
 }
 PUBLIC = {("GET", "/health"), ("GET", "/ready")}
 MAKERS = {
-    "/v1/tokens/{name}": {"role": "app"},
+    "/v1/tokens/{token}": {"role": "app", "campaigns": ["nothing"]},
+    "/v1/tokens/{token}/rotate": {"grace_hours": 1},
     "/v1/learner/work": {"campaigns": {}},
+    f"{CAMPAIGN}/abandon": {"through": 1},
 }
 
 
 def call(live: Live, method: str, path: str, token: str | None) -> httpx.Response:
     headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
-    address = path.format(name="nothing", number=1, user="nobody", arm="none")
+    address = path.format(name="nothing", token="new", number=1, user="nobody", arm="none")
     body = MAKERS.get(path) if method in ("PUT", "POST") else None
     return httpx.request(method, live.url + address, headers=headers, json=body, timeout=20)
 
@@ -72,6 +82,31 @@ def test_threat_20_token_confusion(sqlite_stores: Stores) -> None:
                 assert answer.headers["www-authenticate"] == "Bearer"
 
 
+def test_threat_23_a_token_of_another_campaign_is_refused_everywhere(stores: Stores) -> None:
+    """Every route of a campaign, every role: a token of another one learns not even its name."""
+    with serve(stores) as live:
+        live.client("operator").create_campaign("there", arms=["a", "b"], min_group_size=2, seats=4)
+        admin, tokens = live.client("admin"), {}
+        for role in sorted(BOUND):
+            tokens[role] = admin.token(f"other-{role}", role, campaigns=["other"])
+            live.tokens[f"other-{role}"] = tokens[role]
+        for (method, path), allowed in WHO_MAY.items():
+            if "{name}" not in path:
+                continue
+            for role in sorted(allowed & BOUND):
+                for name in ("there", "not-there"):
+                    answer = call(live, method, path.replace("{name}", name), tokens[role])
+                    where = f"{role} {method} {path}: {answer.status_code}"
+                    assert answer.status_code == 403, where
+                    assert answer.json()["type"] == "urn:shoal:problem:wrong-campaign", where
+        assert live.client("other-analyst").campaigns() == []
+        work = httpx.post(
+            f"{live.url}/v1/learner/work", headers={"Authorization": f"Bearer {tokens['learner']}"},
+            json={"campaigns": {"there": {"planned": 0, "learnt": 0}}},
+        )  # fmt: skip
+        assert work.json()["type"] == "urn:shoal:problem:wrong-campaign"
+
+
 def test_every_route_is_in_the_table(sqlite_stores: Stores) -> None:
     with serve(sqlite_stores) as live:
         schema = create_app(live.aggregator).openapi()
@@ -81,13 +116,13 @@ def test_every_route_is_in_the_table(sqlite_stores: Stores) -> None:
 
 def test_tokens_are_stored_as_hashes_replaced_and_revoked_at_once(stores: Stores) -> None:
     with serve(stores) as live:
-        operator = live.client("operator")
-        first = operator.token("phone", "app")
-        second = operator.token("phone", "app")
+        admin = live.client("admin")
+        first = admin.token("phone", "app", campaigns=["*"])
+        second = admin.token("phone", "app", campaigns=["*"])
         path = "/v1/campaigns/{name}/assignments"
         assert call(live, "GET", path, first).status_code == 401
         assert call(live, "GET", path, second).status_code == 404
-        operator.revoke("phone")
+        admin.revoke("phone")
         assert call(live, "GET", path, second).status_code == 401
         with live.aggregator.database.read() as connection:
             rows = connection.exec_driver_sql("SELECT name, role, digest FROM tokens").all()
@@ -104,8 +139,9 @@ def test_a_token_without_a_secret_is_never_let_in(sqlite_stores: Stores) -> None
 
 def test_health_and_readiness_need_no_token(stores: Stores) -> None:
     with serve(stores) as live:
-        for path in ("/health", "/ready"):
-            assert call(live, "GET", path, None).json() == {"ok": True}
+        assert call(live, "GET", "/health", None).json() == {"ok": True}
+        ready = call(live, "GET", "/ready", None).json()
+        assert ready == {"ok": True, "store": True, "schedules": True, "learner": True}
 
 
 @pytest.mark.parametrize("path", ["/docs", "/v2/campaigns", "/v1/campaigns/a/b/c/d"])

@@ -21,12 +21,15 @@ PAGES = {
     f"{PLACE}/users": {"operator"},
     f"{PLACE}/arms": {"operator"},
     "/new-campaign": {"operator"},
-    "/tokens": {"operator"},
+    "/tokens": {"admin", "operator"},
+    "/audit": {"admin", "operator"},
 }
 FORMS = [
     f"{PLACE}/open", f"{PLACE}/close", f"{PLACE}/check", f"{PLACE}/users", f"{PLACE}/arms",
-    f"{PLACE}/arms/retire", "/new-campaign", "/new-campaign/check", "/tokens", "/tokens/revoke",
+    f"{PLACE}/arms/retire", f"{PLACE}/users/leave", f"{PLACE}/archive", f"{PLACE}/delete",
+    f"{PLACE}/abandon", "/new-campaign", "/new-campaign/check",
 ]  # fmt: skip
+ADMIN_FORMS = ["/tokens", "/tokens/revoke", "/tokens/rotate"]
 PUBLIC = {"/login", "/logout", "/static/{file}"}
 
 
@@ -46,15 +49,18 @@ def test_every_page_and_form_is_in_the_tables() -> None:
         for route in part.router.routes
         if isinstance(route, APIRoute)
     }
-    tables = {path.replace(CAMPAIGN, "{name}") for path in (*PAGES, *FORMS)}
+    tables = {path.replace(CAMPAIGN, "{name}") for path in (*PAGES, *FORMS, *ADMIN_FORMS)}
     assert paths == tables | PUBLIC
 
 
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_opens_to_its_roles_alone(live: Live, path: str) -> None:
-    for role in ("operator", "analyst"):
+    for role in ("admin", "operator", "analyst"):
         with Visitor(live, role) as visitor:
             answer = visitor.http.get(path)
+            if (role, path) == ("admin", "/"):  # begins with the tokens
+                assert answer.headers["location"] == "/tokens"
+                continue
             assert answer.status_code == (200 if role in PAGES[path] else 403)
             policy = answer.headers["content-security-policy"]
             assert "script-src 'self';" in policy
@@ -64,13 +70,15 @@ def test_a_page_opens_to_its_roles_alone(live: Live, path: str) -> None:
         assert nobody.http.get(path).headers["location"].startswith("/login")
 
 
-@pytest.mark.parametrize("path", FORMS)
-def test_a_form_is_taken_from_an_operators_own_page_alone(live: Live, path: str) -> None:
-    with Visitor(live, "analyst") as analyst:
-        assert analyst.send(path, name="mine", role="operator").status_code == 403
+@pytest.mark.parametrize("path", FORMS + ADMIN_FORMS)
+def test_a_form_is_taken_from_its_roles_own_page_alone(live: Live, path: str) -> None:
+    may, may_not = ("operator", "admin") if path in FORMS else ("admin", "operator")
+    for role in ("analyst", may_not):
+        with Visitor(live, role) as visitor:
+            assert visitor.send(path, name="mine", role="operator").status_code == 403
     with Visitor(live) as nobody:
         assert nobody.http.post(path, data={"csrf": "x"}).headers["location"] == "/login"
-    with Visitor(live, "operator") as operator:
+    with Visitor(live, may) as operator:
         right = operator.csrf()
         for headers, csrf in (
             ({}, ""),
@@ -88,7 +96,7 @@ def test_a_form_is_taken_from_an_operators_own_page_alone(live: Live, path: str)
 
 
 def test_one_sessions_forms_are_not_anothers(live: Live) -> None:
-    with Visitor(live, "operator") as one, Visitor(live, "operator") as other:
+    with Visitor(live, "admin") as one, Visitor(live, "admin") as other:
         answer = one.http.post("/tokens", data={"csrf": other.csrf(), "name": "a", "role": "app"})
         assert answer.status_code == 403
 

@@ -57,7 +57,8 @@ def log_in(page: Page, live: Live, role: str = "operator") -> None:
     page.goto("/")
     page.get_by_label("Token").fill(live.tokens[role])
     page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_role("heading", name="Campaigns")).to_be_visible()
+    heading = "Tokens" if role == "admin" else "Campaigns"
+    expect(page.get_by_role("heading", name=heading)).to_be_visible()
 
 
 def wait_for_charts(page: Page, shown: int) -> None:
@@ -114,7 +115,7 @@ def test_a_campaign_is_made_enrolled_and_played_on_the_pages(
         page.get_by_role("button", name="Create the campaign").click()
         expect(page.get_by_text("Nothing has been released yet")).to_be_visible()
         page.get_by_role("link", name="Users").click()
-        page.get_by_label("CSV file").set_input_files(file)
+        page.get_by_label("CSV file", exact=True).set_input_files(file)
         page.get_by_label("A user’s seat").check()
         page.get_by_role("button", name="Enrol").click()
         expect(page.get_by_role("status")).to_contain_text("40 users were enrolled")
@@ -296,6 +297,13 @@ def test_axe_finds_nothing_serious_in_light_and_dark(browser: Browser, played: L
                 for summary in page.locator("summary").all():
                     summary.click()
             examine(page)
+    with visit(browser, played.url) as page:
+        log_in(page, played, "admin")
+        for path in ("/audit", "/tokens"):
+            page.goto(path)
+            examine(page)
+        last_used = page.get_by_role("row", name="app app all").get_by_role("cell").nth(4)
+        expect(last_used).to_have_text(re.compile(r"^\d+ \w+ \d{4}$"))
         page.get_by_role("button", name="Revoke app").click()
         examine(page)
     assert found == []

@@ -76,7 +76,7 @@ def test_markup_in_a_name_stays_text(live: Live, operator: Visitor) -> None:
     assert "<script>alert" not in refused.text
     assert "&lt;script&gt;alert" in refused.text
     assert operator.send("/tokens", name=markup, role="app").text.count("<script") == 0
-    operator.send("/new-campaign", **FORM | {"name": "markup", "arms": markup})
+    operator.send("/new-campaign", **FORM | {"name": "markup", "arms": f"{markup}\nother"})
     for path in ("", "/arms"):
         page = operator.http.get(f"/campaigns/markup{path}").text
         assert "<script>alert" not in page

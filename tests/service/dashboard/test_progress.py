@@ -50,8 +50,11 @@ def fill(
         }
         for number in range(1, n_rounds + 1) for arm in range(n_arms)
     ]  # fmt: skip
+    now = {"campaign": CAMPAIGN, "number": n_rounds, "state": "released", "wanted_at": 0}
     with aggregator.database.write() as connection:
         connection.execute(insert(store.summaries), rows)
+        if n_rounds:
+            connection.execute(insert(store.rounds).values(now))
     aggregator.epochs.sync_learner({CAMPAIGN: LearnerProgress(n_rounds, n_rounds)})
 
 
@@ -291,6 +294,10 @@ def test_every_broken_rule_is_found(live: Live) -> None:
         )),
         "forgotten": ("are left", insert(store.reports).values(round_id=1, seat=3)),
         "order": ("9 follows", update(rounds).where(rounds.c.number == 3).values(number=9)),
+        "contested": ("5 counted", update(rounds).where(rounds.c.number == 3).values(contested=5)),
+        "log": ("is missing", insert(store.audit).values(
+            number=900, at=0, actor="nobody", action="none", details="{}", digest=b""
+        )),
     }  # fmt: skip
     checks.run(aggregator, CAMPAIGN)
     assert [item.fault for item in checks.latest(aggregator, CAMPAIGN)] == [""] * len(RULES)

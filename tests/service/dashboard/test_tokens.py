@@ -7,24 +7,27 @@ from tests.support.visits import Visitor
 
 
 def test_tokens_are_shown_once_replaced_after_a_question_and_revoked(
-    live: Live, operator: Visitor
+    live: Live, admin: Visitor
 ) -> None:
-    made = operator.send("/tokens", name="phone", role="app").text
+    made = admin.send("/tokens", name="phone", role="app", campaigns="*").text
     token = re.search(r"shoal\.phone\.[\w-]{43}", made)
     assert token
     assert live.aggregator.access.role_of(token[0]) == "app"
-    assert token[0] not in operator.http.get("/tokens").text
-    assert "Replace the token phone?" in operator.send("/tokens", name="phone", role="app").text
+    assert token[0] not in admin.http.get("/tokens").text
+    assert (
+        "Replace the token phone?"
+        in admin.send("/tokens", name="phone", role="app", campaigns="*").text
+    )
     assert live.aggregator.access.role_of(token[0]) == "app"
-    operator.send("/tokens", name="phone", role="app", sure="yes")
+    admin.send("/tokens", name="phone", role="app", campaigns="*", sure="yes")
     assert live.aggregator.access.role_of(token[0]) is None
-    assert "Revoke the token phone?" in operator.send("/tokens/revoke", name="phone").text
+    assert "Revoke the token phone?" in admin.send("/tokens/revoke", name="phone").text
     assert "phone" in live.aggregator.access.roles()
-    assert operator.send("/tokens/revoke", name="phone", sure="yes").status_code == 303
+    assert admin.send("/tokens/revoke", name="phone", sure="yes").status_code == 303
     assert "phone" not in live.aggregator.access.roles()
     for path in ("/tokens/revoke", "/tokens"):
-        asked = operator.send(path, name="learner", role="learner").text
+        asked = admin.send(path, name="learner", role="learner", campaigns="*").text
         assert "the learner plans no rounds" in asked
-        assert "plans no rounds" not in operator.send(path, name="app", role="app").text
-    assert operator.send("/tokens", name="a b", role="app").status_code == 422
-    assert operator.send("/tokens", name="a", role="king").status_code == 422
+        assert "plans no rounds" not in admin.send(path, name="app", role="app", campaigns="*").text
+    assert admin.send("/tokens", name="a b", role="app", campaigns="*").status_code == 422
+    assert admin.send("/tokens", name="a", role="king").status_code == 422

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from shoal.errors import InvalidInputError
-from shoal.service.dashboard.user_file import read_users
+from shoal.service.user_file import read_users
 
 
 @pytest.mark.parametrize(

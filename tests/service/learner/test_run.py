@@ -60,6 +60,7 @@ def test_any_other_policy_is_told_that_merged_groups_are_withheld() -> None:
     run, policy = run_of_pairs()
     policy.takes_merged = False
     counted = np.array([1, 1, 1, 0, 1, 0, 0, 0], bool)
+    run.plan(1, np.ones(8, bool), np.ones(2, bool))
     run.learn([Total("a", (0,), 2, 1500), Total("a", (1, 2), 2, 400)], counted)
     plan, feedback = policy.learnt_from
     assert plan.groups.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]

@@ -109,19 +109,19 @@ def hardest_graph(
 def least_beta(n_arms: int, min_crowd: int, cluster_size: int) -> Fraction:
     """Return the proven lower bound on beta of every U-batched graph, for covering points.
 
-    With s = crowd/U it is 1/(s + 1 - 1/K) for K ≥ 4, and for K = 3 if s ≤ 5/6; for K = 2 it is
-    the smallest beta itself, with (crowd-1)/(U-1) for s.
+    With s = crowd/U it is 1/(s + 1 - 1/K) for K ≥ 4, and for K = 3 if s ≤ 5/6, else
+    (2s + 1)/(6s - 1); for K = 2 it is the smallest beta itself, with (crowd-1)/(U-1) for s.
 
     >>> [str(least_beta(n_arms, 2, 2)) for n_arms in (2, 3, 4)]
     ['2/3', '3/5', '4/7']
-    >>> least_beta(5, 3, 4), least_beta(2, 3, 4), least_beta(4, 2, 8)
-    (Fraction(20, 31), Fraction(6, 7), Fraction(1, 1))
+    >>> least_beta(5, 3, 4), least_beta(2, 3, 4), least_beta(4, 2, 8), least_beta(3, 9, 10)
+    (Fraction(20, 31), Fraction(6, 7), Fraction(1, 1), Fraction(7, 11))
     """
     share = Fraction(min_crowd, cluster_size)
     if n_arms == 2 and min_crowd > 1:
         share = max(Fraction(min_crowd - 1, cluster_size - 1), Fraction(1, 2))
     elif n_arms == 3 and share > Fraction(5, 6):
-        share = Fraction(1)
+        return (2 * share + 1) / (6 * share - 1)
     return 1 / (max(share, Fraction(1, n_arms)) + 1 - Fraction(1, n_arms))
 
 

@@ -221,6 +221,7 @@ class Price:
         notes = []
         if self.population is not None:
             notes += [self.population.tells, self.population.held_out_tells, self._hangs_on]
+            notes += self.population.doubts
         better = [cost for cost in self.costs if cost.loss.high < 0]
         if better:
             best = max(better, key=lambda cost: cost.reward.mean)

@@ -69,7 +69,7 @@ def outlook(population: Population, possible: FloatArray, gains: FloatArray) -> 
         What the learner gained.
     """
     design = np.column_stack([np.ones(len(gains)), possible])
-    if np.ptp(possible) < 1e-9:
+    if np.ptp(possible) < 1e-9 or len(gains) < 3:  # a line through two points leaves no luck
         design = design[:, :1]
     coefficients = np.linalg.lstsq(design, gains, rcond=None)[0]
     n_free = max(1, len(gains) - design.shape[1])
@@ -81,9 +81,12 @@ def outlook(population: Population, possible: FloatArray, gains: FloatArray) -> 
     most_lost = np.array([world.most_lost for world in population.worlds])
     predicted = np.clip(predicted, -most_lost, world_gains)
     best = np.array([world.best_arm for world in population.worlds])
+    # Luck can't bring more than full knowledge, nor less than the worst arm.
+    least, most = population.range_of(best - most_lost).low, population.range_of(best + world_gains)
+    gain = _joined(population, predicted, luck)
     return Outlook(
-        gain=_joined(population, predicted, luck),
-        reward=_joined(population, best + predicted, luck),
+        gain=gain.within(-population.range_of(most_lost).high, population.gain.high),
+        reward=_joined(population, best + predicted, luck).within(least, most.high),
         share=_share(population, predicted, world_gains, luck),
         luck=luck,
     )

@@ -27,6 +27,9 @@ CHUNK_OF_USERS = 50_000
 MOST_USERS = 200_000
 """Users of a log that are fitted; of more, a random sample."""
 
+MOST_CHECKED = 20_000
+"""Users whose held-out rows are predicted; of more, a random sample."""
+
 WORTHWHILE = 0.05
 """A gain over the best arm that a log should be able to show."""
 
@@ -76,6 +79,8 @@ class Population:
         What was estimated, and from what: the rows of at most ``MOST_USERS`` users.
     held_out
         How well tastes predict rows that were not used, or None without repeated rows.
+    doubts
+        Why it may be wrong whatever its intervals say, a sentence each.
     """
 
     arm_means: FloatArray
@@ -90,6 +95,7 @@ class Population:
     moments: Moments
     pairs: PairTotals
     held_out: HeldOut | None = None
+    doubts: tuple[str, ...] = ()
 
     @property
     def n_arms(self) -> int:
@@ -168,29 +174,26 @@ class Population:
         if self.more_rows is None:
             return f"More rows of these users would hardly show a gain of {WORTHWHILE:.0%}."
         return (
-            f"To see a gain of {WORTHWHILE:.0%} if there is one, collect at least about "
+            f"To see a gain of {WORTHWHILE:.0%} if there is one, collect about "
             f"{self.more_rows:,} more rows a user."
         )
 
     @cached_property
     def more_rows(self) -> int | None:
-        """Further rows a user without which a gain of ``WORTHWHILE`` would hardly show.
+        """Further rows a user with which most logs would show a gain of ``WORTHWHILE``.
 
-        A lower limit: half of the logs with so many should show it, and 6 of 32 did.
-
-        The median over three shapes of tastes that the log allows (``power``); None where the log
-        would have to be more than 256 times as long, or has no choice of arms.
+        Simulated with tastes of several shapes that the log allows (``power``); None where the log
+        would have to be about 200 times as long, or has no choice of arms.
         """
         tastes = sorted((world for world in self.worlds if world.taste), key=lambda w: w.gain)
         if not tastes:
             return None
         rng = np.random.default_rng([self.n_users, self.n_rows])
+        places = np.linspace(0.1, 0.9, 6) * (len(tastes) - 1)
+        shapes = [tastes[round(place)] for place in places.tolist()]
         gain = WORTHWHILE * self.best_arm
-        shapes = [tastes[round(place * (len(tastes) - 1))] for place in (0.25, 0.5, 0.75)]
-        times = sorted(
-            rows_to_show(gain, world, self.moments, self.pairs, rng) or np.inf for world in shapes
-        )[1]
-        if not np.isfinite(times):
+        times = rows_to_show(gain, shapes, self.moments, self.pairs, rng)
+        if times is None:
             return None
         exact = (times - 1) * self.n_rows / self.n_users
         digits = max(0, int(np.log10(max(exact, 1.0))) - 1)
@@ -316,6 +319,8 @@ def _check_held_out(
     users = np.flatnonzero((train.counts.sum(axis=1) > 0) & (rows > 0))
     if len(users) < 2 or train.n_arms < 2:
         return None
+    if len(users) > MOST_CHECKED:
+        users = rng.choice(users, MOST_CHECKED, replace=False)
     moments = estimate_moments(train)
     posterior = fit_posterior(moments, rng)
     train, test = train.of_users(users), test.of_users(users)

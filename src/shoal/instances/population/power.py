@@ -1,19 +1,17 @@
 """How many rows a log would need to show a gain: asked of the estimator itself.
 
-A population with tastes that the log allows is shrunk or stretched until full knowledge would gain
-just so much. Its covariance is what a log of any length estimates on average; the errors are those
-of simulated rows, a multiple of those that the log has. The least multiple at which the posterior
-would believe in tastes is searched: about half of such logs would then show them, as estimates lie
-above and below their average alike.
+In populations that the log allows, tastes are shrunk or stretched until full knowledge would gain
+just so much. Logs of their users are simulated, with a multiple of the rows that the log has, and
+fitted. The least multiple is searched at which most of them leave no doubt about tastes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from shoal.arrays import FloatArray
 from shoal.instances.population.moments import Moments, estimate_moments
 from shoal.instances.population.pairs import PairTotals
 from shoal.instances.population.posterior import fit_posterior
@@ -22,14 +20,26 @@ from shoal.instances.population.worlds import World
 MOST_TIMES = 256.0
 """More rows than so many times those of the log are not considered."""
 
-MOST_USERS_SIMULATED = 2_000
+STEP = 1.5
+"""Factor between the multiples that are tried."""
+
+N_SIMULATED, N_SHOWING = 12, 9
+"""Logs simulated for a multiple, and how many of them have to show tastes."""
+
+MOST_USERS_SIMULATED = 20_000
+"""Of a log with more users, more rows are asked for than it needs."""
+
 N_POWER_PARTICLES = 200
 ENOUGH = 0.975
 """Probability of tastes at which the interval of the gain leaves 0."""
 
 
 def rows_to_show(
-    gain: float, world: World, moments: Moments, pairs: PairTotals, rng: np.random.Generator
+    gain: float,
+    worlds: Sequence[World],
+    moments: Moments,
+    pairs: PairTotals,
+    rng: np.random.Generator,
 ) -> float | None:
     """Return how many times the log's rows would show such a gain; None if too many.
 
@@ -37,32 +47,48 @@ def rows_to_show(
     ----------
     gain
         What full knowledge would earn above the best arm.
-    world
-        A population with tastes, for their shape.
+    worlds
+        Populations with tastes, for their shapes; simulated logs take them in turn.
     """
-    target = _with_gain(world, gain)
-    if target is None:
+    targets = [target for world in worlds if (target := _with_gain(world, gain)) is not None]
+    if not targets:
         return None
+    if pairs.n_users > MOST_USERS_SIMULATED:
+        pairs = pairs.of_users(rng.choice(pairs.n_users, MOST_USERS_SIMULATED, replace=False))
 
     def shows(times: float) -> bool:
-        simulated = _moments_after(times, target, moments, pairs, rng)
-        return fit_posterior(simulated, rng, n_particles=N_POWER_PARTICLES).taste > ENOUGH
+        missed = 0
+        for number in range(N_SIMULATED):
+            simulated = _simulate(times, targets[number % len(targets)], moments, pairs, rng)
+            posterior = fit_posterior(
+                estimate_moments(simulated), rng, n_particles=N_POWER_PARTICLES
+            )
+            missed += posterior.taste <= ENOUGH
+            if missed > N_SIMULATED - N_SHOWING:
+                return False
+        return True
 
-    if not shows(MOST_TIMES):
+    low, high = 0, int(np.log(MOST_TIMES) / np.log(STEP))
+    if not shows(STEP**high):
         return None
-    low, high = 1.0, MOST_TIMES
-    while high / low > 1.2:
-        middle = float(np.sqrt(low * high))
-        low, high = (low, middle) if shows(middle) else (middle, high)
-    return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if shows(STEP**middle) else (middle, high)
+    return float(STEP**high)
 
 
 def _with_gain(world: World, gain: float) -> World | None:
-    """Stretch users' distances from the mean until full knowledge gains as much as asked for."""
+    """Stretch users' tastes until full knowledge gains as much as asked for.
+
+    Arm means stay, and so does what a user likes all arms more by.
+    """
     mean = world.weights @ world.atoms
+    deviations = world.atoms - mean
+    level = deviations.mean(axis=1, keepdims=True)
 
     def stretched(factor: float) -> World:
-        return replace(world, atoms=np.clip(mean + factor * (world.atoms - mean), 0.0, 1.0))
+        atoms = mean + level + factor * (deviations - level)
+        return replace(world, atoms=np.clip(atoms, 0.0, 1.0))
 
     low, high = 0.0, 1.0
     while stretched(high).gain < gain:
@@ -75,28 +101,23 @@ def _with_gain(world: World, gain: float) -> World | None:
     return stretched(high)
 
 
-def _moments_after(
+def _simulate(
     times: float, world: World, moments: Moments, pairs: PairTotals, rng: np.random.Generator
-) -> Moments:
-    """Return the moments of an average log with so many times the rows."""
-    n_users = min(pairs.n_users, MOST_USERS_SIMULATED)
-    chosen = rng.choice(pairs.n_users, n_users, replace=False)
+) -> PairTotals:
+    """Draw the totals of a log with so many times the rows, of users of this world.
+
+    A reward is m + s (b - m), with m the user's mean, b 1 with probability m and else 0, and s² the
+    variance of the log's rewards against that of rewards of 0 or 1.
+    """
     shares = pairs.counts.sum(axis=0) / pairs.counts.sum()
-    rows = np.rint(times * pairs.counts[chosen].sum(axis=1)).astype(np.int64)
-    counts = rng.multinomial(rows, shares).astype(np.float64)
-    mean = world.weights @ world.atoms
-    deviations = world.atoms - mean
-    covariance = (deviations * world.weights[:, None]).T @ deviations
-    noise = moments.noise(np.diag(covariance))
-    users = world.draw(n_users, rng)
-    luck = rng.standard_normal(counts.shape) * np.sqrt(counts * noise)
-    sums = counts * users + luck
-    simulated = estimate_moments(PairTotals(counts, sums, counts * (noise + users**2)))
-    part: FloatArray = np.array(n_users / pairs.n_users)
-    both, first, second, alone = simulated.noise_factors
-    return replace(
-        simulated,
-        arm_means=moments.arm_means,
-        covariance=covariance,
-        noise_factors=(both * part, first * part, second * part, alone * part),
+    rows = np.rint(times * pairs.counts.sum(axis=1)).astype(np.int64)
+    counts = rng.multinomial(rows, shares)
+    users = world.draw(pairs.n_users, rng)
+    successes = rng.binomial(counts, users)
+    scale = np.sqrt(np.minimum(moments.dispersion, 1.0))
+    sums = counts * users * (1 - scale) + scale * successes
+    squares = (
+        successes * (users + scale * (1 - users)) ** 2
+        + (counts - successes) * (users * (1 - scale)) ** 2
     )
+    return PairTotals(counts.astype(np.float64), sums, squares)

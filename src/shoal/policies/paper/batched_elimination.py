@@ -12,6 +12,7 @@ users play random active arms, and a decomposition that refuses the graph is rep
 """
 
 import math
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -55,6 +56,7 @@ def default_ratio(decomposition: str, n_arms: int) -> float:
     return float(n_arms)
 
 
+@dataclass(eq=False, repr=False)
 class BatchedElimination(Policy):
     """Algorithm 1 with any decomposition.
 
@@ -78,37 +80,36 @@ class BatchedElimination(Policy):
     changing = (*Policy.changing, "_active", "_batches", "_samples")
     _pairwise = False
 
-    def __init__(
-        self,
-        problem: Problem,
-        *,
-        rng: np.random.Generator,
-        decomposition: str = "euler",
-        gamma: float | None = None,
-        n_batches: int | None = None,
-        grid: str = "minimax",
-        approximation_ratio: float | None = None,
-        robust: bool = True,
-    ) -> None:
-        super().__init__(problem, rng=rng)
+    problem: Problem
+    _: KW_ONLY
+    rng: np.random.Generator
+    decomposition: str = "euler"
+    gamma: float | None = None
+    n_batches: int | None = None
+    grid: str = "minimax"
+    approximation_ratio: float | None = None
+    robust: bool = True
+
+    def __post_init__(self) -> None:
+        problem = self.problem
+        super().__init__(problem, rng=self.rng)
         self.need_spare_user()
         horizon = self.need_horizon()
-        if decomposition not in DECOMPOSITIONS:
-            raise UnknownNameError("decomposition", decomposition, DECOMPOSITIONS)
+        if self.decomposition not in DECOMPOSITIONS:
+            raise UnknownNameError("decomposition", self.decomposition, DECOMPOSITIONS)
         self._samples = self._make_elicitor()
+        n_batches, ratio, gamma = self.n_batches, self.approximation_ratio, self.gamma
         if n_batches is None:
-            n_batches = default_batches(horizon, grid=grid)
-        if approximation_ratio is None:
-            approximation_ratio = self._default_ratio(decomposition)
+            n_batches = default_batches(horizon, grid=self.grid)
+        if ratio is None:
+            ratio = self._default_ratio()
         if gamma is None:
             gamma = self._default_gamma()
-        ratio = positive_number("approximation_ratio", approximation_ratio)
+        ratio = positive_number("approximation_ratio", ratio)
         samples = max(1, int(horizon / (ratio * self._samples.rounds_per_sample)))
-        ends = batch_ends(samples, n_batches, grid=grid)
+        ends = batch_ends(samples, n_batches, grid=self.grid)
         self._demands = np.diff(ends, prepend=0)[:-1]  # the last batch asks for nothing
-        self._decomposition = decomposition
         self._gamma = positive_number("gamma", gamma)
-        self._robust = robust
         self._active = np.ones((problem.n_users, problem.n_arms), dtype=bool)
         self._batches = [0] * problem.n_shards
 
@@ -118,8 +119,8 @@ class BatchedElimination(Policy):
     def _default_gamma(self) -> float:
         return math.log(self.problem.shard_size * self.problem.n_arms * self.need_horizon())
 
-    def _default_ratio(self, decomposition: str) -> float:
-        return default_ratio(decomposition, self.problem.n_arms)
+    def _default_ratio(self) -> float:
+        return default_ratio(self.decomposition, self.problem.n_arms)
 
     def _choose(self) -> Choice:
         for shard in tuple(self._samples.idle):
@@ -153,7 +154,7 @@ class BatchedElimination(Policy):
     def _assignments(self, active: BoolArray, demand: int) -> tuple[IntArray, LongArray]:
         """Run Decompose (lines 4 and 5) on the pairs of user and arm that can have a crowd."""
         min_crowd = self.problem.min_group_size + 1
-        if not self._robust and not is_batched(active, min_crowd):
+        if not self.robust and not is_batched(active, min_crowd):
             raise ShoalError(
                 f"active arms must form a U-batched graph for U={min_crowd}; "
                 "Algorithm 1 aborts here."
@@ -174,7 +175,7 @@ class BatchedElimination(Policy):
         return assignments, part.repeats
 
     def _decompose(self, active: BoolArray, demand: int, min_crowd: int) -> Decomposition:
-        name, rng = self._decomposition, self.rng
+        name, rng = self.decomposition, self.rng
         if name == "random":
             # Never more assignments than the greedy decomposition is sure to manage with.
             limit = active.shape[1] * demand
@@ -184,7 +185,7 @@ class BatchedElimination(Policy):
         try:
             return METHODS[name].decompose(active, demand, min_crowd=min_crowd, rng=rng)
         except DemandError:
-            if not self._robust or name not in FALLBACKS:
+            if not self.robust or name not in FALLBACKS:
                 raise
             fallback = METHODS[FALLBACKS[name]]
             return fallback.decompose(active, demand, min_crowd=min_crowd, rng=rng)

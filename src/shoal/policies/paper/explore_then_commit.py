@@ -10,9 +10,11 @@ import math
 
 import numpy as np
 
+from shoal.arrays import LongArray
 from shoal.model import Feedback, Plan, Problem
 from shoal.model.numbers import positive_number
 from shoal.policies.base import Choice, Policy
+from shoal.policies.paper.elicitor import Elicitor
 from shoal.policies.paper.leave_one_out import LeaveOneOut
 from shoal.policies.paper.successive_elimination import best_arms
 
@@ -34,15 +36,21 @@ class ExploreThenCommit(Policy):
     ) -> None:
         super().__init__(problem, rng=rng)
         self.need_spare_user()
-        horizon = self.need_horizon()
-        exploration = positive_number("exploration", exploration)
+        self._passes = self._plan_passes(positive_number("exploration", exploration))
+        self._samples = self._make_elicitor()
+        self._explored = False
+
+    def _make_elicitor(self) -> Elicitor:
+        return LeaveOneOut(self.problem)
+
+    def _plan_passes(self, exploration: float) -> LongArray:
+        """Return how often each arm is explored, a sample at a time."""
+        problem, horizon = self.problem, self.need_horizon()
         c, k, n = problem.min_group_size, problem.n_arms, problem.shard_size
         rounds = exploration * (c**2 * k * horizon**2 * math.log(n * k * horizon)) ** (1 / 3)
         passes = min(math.ceil(rounds / (2 * c + 2)), horizon // (2 * c + 2))
         # Pass r plays arm r mod K; passes of one arm are run together.
-        self._passes = np.array([(passes + k - 1 - arm) // k for arm in range(k)], np.int64)
-        self._samples = LeaveOneOut(problem)
-        self._explored = False
+        return np.array([(passes + k - 1 - arm) // k for arm in range(k)], np.int64)
 
     def _choose(self) -> Choice:
         if self._samples.idle:

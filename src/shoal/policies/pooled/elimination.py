@@ -68,8 +68,8 @@ class PooledElimination(BatchedElimination):
     def _make_elicitor(self) -> Pooled:
         return Pooled(self.problem, rng=self.rng)
 
-    def _default_ratio(self, decomposition: str) -> float:
-        return super()._default_ratio(decomposition) if self._per_batch else 1.0
+    def _default_ratio(self) -> float:
+        return super()._default_ratio() if self._per_batch else 1.0
 
     def _default_gamma(self) -> float:
         bounded = self.problem.bounded or not self._per_batch

@@ -14,15 +14,15 @@ import math
 
 import numpy as np
 
+from shoal.arrays import LongArray
 from shoal.grouping import least_information
-from shoal.model import Feedback, Plan, Problem
-from shoal.model.numbers import positive_number
-from shoal.policies.base import Choice, Policy
-from shoal.policies.paper.successive_elimination import best_arms
+from shoal.model import Problem
+from shoal.policies.paper.elicitor import Elicitor
+from shoal.policies.paper.explore_then_commit import ExploreThenCommit
 from shoal.policies.pooled.least_squares import Pooled
 
 
-class PooledExploreThenCommit(Policy):
+class PooledExploreThenCommit(ExploreThenCommit):
     """Explore all arms with everyone, solve all totals jointly, commit.
 
     Parameters
@@ -31,45 +31,14 @@ class PooledExploreThenCommit(Policy):
         The constant c in the length of the exploration, which never exceeds the horizon.
     """
 
-    changing = (*Policy.changing, "_samples", "_explored")
     takes_merged = True
 
-    def __init__(
-        self, problem: Problem, *, rng: np.random.Generator, exploration: float = 1.0
-    ) -> None:
-        super().__init__(problem, rng=rng)
-        self.need_spare_user()
-        self.rounds_per_arm = exploration_rounds(
-            problem, self.need_horizon(), positive_number("exploration", exploration)
-        )
-        self._samples = Pooled(problem, rng=rng)
-        self._explored = False
+    def _make_elicitor(self) -> Elicitor:
+        return Pooled(self.problem, rng=self.rng)
 
-    def _choose(self) -> Choice:
-        if self._samples.idle:
-            if self._explored or self.rounds_per_arm == 0:
-                self._commit()
-            else:
-                self._explore()
-            self._explored = True
-        return self._samples.choose()
-
-    def _explore(self) -> None:
-        problem = self.problem
-        arms = np.arange(problem.n_arms, dtype=np.int32)
-        assignments = np.repeat(arms[:, None], problem.shard_size, axis=1)
-        repeats = np.full(problem.n_arms, self.rounds_per_arm, np.int64)
-        for shard in range(problem.n_shards):
-            self._samples.load(shard, assignments, repeats)
-
-    def _commit(self) -> None:
-        for shard in range(self.problem.n_shards):
-            means, counts = self._samples.estimates(shard)
-            best = best_arms(np.ones(means.shape, bool), means, counts)
-            self._samples.commit(shard, np.maximum(best, 0))
-
-    def _learn(self, plan: Plan, feedback: Feedback) -> None:
-        self._samples.learn(plan, feedback)
+    def _plan_passes(self, exploration: float) -> LongArray:
+        rounds = exploration_rounds(self.problem, self.need_horizon(), exploration)
+        return np.full(self.problem.n_arms, rounds, np.int64)
 
 
 def exploration_rounds(problem: Problem, horizon: int, exploration: float) -> int:

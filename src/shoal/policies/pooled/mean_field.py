@@ -110,12 +110,9 @@ def sample_arms(
 
 @kernel(fastmath=True)
 def absorb_totals(
-    means: SmallFloatArray,
-    deviations: SmallFloatArray,
-    played: RoundTotals,
-    tallies: FloatArray,
+    means: SmallFloatArray, deviations: SmallFloatArray, played: RoundTotals, tallies: FloatArray,
     drift: float,
-) -> None:
+) -> None:  # fmt: skip
     """Move every reporter's mean by its share of its group's error, and shrink its variance.
 
     ``tallies`` sums squared errors and their expectation, whose ratio is the overdispersion.

@@ -31,6 +31,7 @@ class PooledThompson(Policy):
 
     changing = (*Policy.changing, "posterior")
     takes_merged = True
+    takes_groups = True
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator, drift: float = 0.0) -> None:
         super().__init__(problem, rng=rng)

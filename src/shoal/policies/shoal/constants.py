@@ -59,10 +59,9 @@ class PopulationConstants(NamedTuple):
     ridge: float = 1e-6  # relative, keeps the scaled information invertible; guard
     max_factor_ratio: float = 1 / 3  # of b(1 - b), the variance of all factors; model: uniform
 
-    block_shares: tuple[float, ...] = (0.03, 0.1, 0.3)  # of the rounds left; decisions/flagship.md
-    block_halvings: tuple[float, ...] = (1.0, 3.0, 10.0)  # times what halves a variance, if less
-    table_steps: int = 64  # entries per unit in the table of E[(t - u)+]; cost
-    max_deviations: float = 16.0  # beyond which no improvement counts: the table's end; cost
+    early_ends: tuple[float, float] = (0.3, 0.02)  # of a test's plays, if the arm is not better,
+    # of core users and of outsiders; decisions/flagship.md
+    max_deviations: float = 8.0  # beyond which no improvement counts; guard
 
     unknown_rounds: float = 100.0  # rounds expected at first without a horizon; survey.md
     unknown_growth: float = 1.0  # more of them per round played; survey.md

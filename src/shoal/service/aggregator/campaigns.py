@@ -9,6 +9,7 @@ always about one arm.
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection, bindparam, insert, select, update
@@ -16,6 +17,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from shoal.arrays import BoolArray
 from shoal.policies.tuned import resolve_options
 from shoal.service import problems
+from shoal.service.aggregator import audit_log
 from shoal.service.aggregator.cache import Cache
 from shoal.service.campaign import Campaign
 from shoal.service.clock import Clock
@@ -24,6 +26,7 @@ from shoal.service.store import Database
 from shoal.service.store import aggregator as store
 from shoal.wire import ArmState
 
+ARCHIVED, DELETED = "archived", "deleted"
 _CHUNK = 500  # users in one statement
 
 
@@ -57,6 +60,7 @@ class Roster:
     users: list[str] = field(default_factory=list)  # by seat
     seats: dict[str, int] = field(default_factory=dict)
     active: list[bool] = field(default_factory=list)  # by seat
+    files: dict[int, tuple[bytes, str]] = field(default_factory=dict)  # by round, with their tags
 
     def occupied(self, n_seats: int) -> BoolArray:
         """Return which of all seats hold an active user, (n_seats,)."""
@@ -71,6 +75,7 @@ class Roster:
 
     def apply(self, join: list[str], leave: list[str], *, erase: bool) -> None:
         """Follow a change that is stored."""
+        self.files.clear()  # names may go
         for user in leave:
             seat = self.seats.get(user)
             if seat is not None:
@@ -105,13 +110,17 @@ class Directory:
     def create(self, name: str, campaign: Campaign) -> bool:
         """Store a campaign for good; return False where the same one is there already.
 
-        The policy's tuned options become part of it, where it does not name them itself.
+        The policy's tuned options, and how groups are drawn, become part of it where it does not
+        say so itself.
         """
-        resolved = resolve_options(campaign.policy, campaign.options)
-        tuned = campaign.model_copy(update={"options": resolved})
+        options = resolve_options(campaign.policy, campaign.options)
+        tuned = campaign.model_copy(update={"options": options})
+        tuned = tuned.resolved()
         if campaign.min_group_size < self.floor:
             raise ProblemError(problems.GROUP_FLOOR)
         with self.lock, self._database.write() as connection:
+            if ending_of(connection, name) == DELETED:
+                raise ProblemError(problems.CAMPAIGN_DELETED)
             definition = _definition(connection, name)
             if definition is not None:
                 if Campaign.model_validate_json(definition) not in (tuned, campaign):
@@ -121,12 +130,32 @@ class Directory:
             row = {"name": name, "definition": definition, "roster": 0, "created_at": self._clock()}
             connection.execute(insert(store.campaigns).values(row))
             _insert_arms(connection, name, campaign.arms, first=0, since=1)
+            promise = {"min_group_size": campaign.min_group_size, "colluders": campaign.colluders}
+            self._note(connection, "campaign.create", name, **promise)
         return True
+
+    def _note(self, connection: Connection, action: str, name: str, **details: Any) -> None:
+        audit_log.append(connection, action, campaign=name, now=self._clock(), **details)
 
     def names(self) -> list[str]:
         """Return all campaigns' names."""
         with self._database.read() as connection:
             return names(connection)
+
+    def is_deleted(self, name: str) -> bool:
+        """Return whether there was a campaign of that name."""
+        with self._database.read() as connection:
+            return ending_of(connection, name) == DELETED
+
+    def is_archived(self, name: str) -> bool:
+        """Return whether a campaign has ended."""
+        with self._database.read() as connection:
+            return ending_of(connection, name) == ARCHIVED
+
+    def drop(self, name: str) -> None:
+        """Forget what is in memory of a campaign."""
+        self._campaigns.drop(name)
+        self._rosters.drop(name)
 
     def campaign(self, name: str) -> Campaign:
         """Return a campaign with all arms that it has ever had, or refuse the name."""
@@ -140,6 +169,7 @@ class Directory:
         """Offer a new arm from round ``number`` on; return False where it is offered already."""
         with self.lock, self._campaigns.write(name) as connection:
             campaign, known = load(connection, name)
+            require_running(connection, name)
             until = {state.name: state.until for state in known}
             if until.get(arm) is not None:
                 raise ProblemError(problems.ARM_RETIRED)
@@ -148,6 +178,7 @@ class Directory:
             if len(known) >= campaign.n_arms:
                 raise ProblemError(problems.ARMS_FULL)
             _insert_arms(connection, name, [arm], first=len(known), since=number)
+            self._note(connection, "arm.add", name, arm=arm, since=number)
         return True
 
     def retire_arm(self, name: str, arm: str, *, number: int) -> bool:
@@ -166,6 +197,7 @@ class Directory:
             table = store.arms
             of_arm = (table.c.campaign == name, table.c.name == arm)
             connection.execute(update(table).where(*of_arm).values(until=number))
+            self._note(connection, "arm.retire", name, arm=arm, until=number)
         return True
 
     def roster(self, name: str) -> Roster:
@@ -204,13 +236,17 @@ class Directory:
             returning = roster.select(join, active=False)
             leaving = roster.select(leave, active=True)
             with self._rosters.write(name, keep=True) as connection:
+                require_running(connection, name)
                 _set_active(connection, name, leaving, active=False)
                 _insert_users(connection, name, new, first=len(roster.users))
                 _set_active(connection, name, returning, active=True)
                 _count_changes(connection, name, bool(leaving) + bool(new or returning))
-                if erase:
-                    seats = {roster.seats[user] for user in leave if user in roster.seats}
-                    _erase(connection, name, seats)
+                seats = {roster.seats[user] for user in leave if user in roster.seats and erase}
+                _erase(connection, name, seats)
+                joined = len(new) + len(returning)
+                if joined or leaving or seats:
+                    counts = {"joined": joined, "left": len(leaving), "erased": len(seats)}
+                    self._note(connection, "users.move", name, **counts)
             roster.apply(join, leave, erase=erase)
             self._rosters.put(name, roster)
         return len(new) + len(returning), len(leaving)
@@ -218,7 +254,21 @@ class Directory:
 
 def names(connection: Connection) -> list[str]:
     """Return the names of all campaigns, in order."""
-    return list(connection.scalars(select(store.campaigns.c.name).order_by("name")))
+    table = store.campaigns
+    query = select(table.c.name).where(table.c.definition != "").order_by("name")
+    return list(connection.scalars(query))
+
+
+def ending_of(connection: Connection, name: str) -> str | None:
+    """Return how a campaign has ended, None for one that has not or is not there."""
+    table = store.campaigns
+    return connection.scalar(select(table.c.ending).where(table.c.name == name))
+
+
+def require_running(connection: Connection, name: str) -> None:
+    """Refuse a campaign that was archived."""
+    if ending_of(connection, name) == ARCHIVED:
+        raise ProblemError(problems.CAMPAIGN_ARCHIVED)
 
 
 def load(connection: Connection, name: str) -> tuple[Campaign, list[ArmState]]:
@@ -241,7 +291,8 @@ def require(connection: Connection, name: str) -> str:
 
 def _definition(connection: Connection, name: str) -> str | None:
     table = store.campaigns
-    return connection.scalar(select(table.c.definition).where(table.c.name == name))
+    definition = connection.scalar(select(table.c.definition).where(table.c.name == name))
+    return definition or None  # of one that was deleted, nothing is left
 
 
 def _load_roster(connection: Connection, name: str) -> Roster:

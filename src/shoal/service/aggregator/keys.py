@@ -8,6 +8,11 @@ with one key, whoever has that key could take the difference of two sums, an ind
 after the release. So a round's key is derived from the store's and from a secret, 32
 random bytes in a file made at its first report and removed when the round ends. Its name includes
 the round's plan, so that the rounds of another store are safe.
+
+A copy of the whole folder, put back, would play an open round again, and its second release might
+differ from the first by one user. The secret's file is gone by then, and the one that was put back
+is another (``_mark``); a machine that was put back as a whole has started since. Either way the
+round is abandoned, unless a witness elsewhere knows better (``witness``).
 """
 
 import logging
@@ -15,21 +20,22 @@ import os
 import re
 from collections.abc import Sequence
 from hashlib import blake2b
+from hmac import compare_digest
 from pathlib import Path
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from shoal.errors import ShoalError
 from shoal.files import sync_folder, write_atomically
-from shoal.service.aggregator import rounds
-from shoal.service.aggregator.cache import Cache
+from shoal.service.aggregator import audit_log, rounds
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
+from shoal.wire import report_capability
 
 KEY_BYTES = 32
 
-_PLANS = select(store.rounds.c.id, store.rounds.c.plan_hash)
+_PLANS = select(store.rounds.c.id, store.rounds.c.plan_hash, store.rounds.c.secret_mark)
 _WITH_SUMS = _PLANS.where(
     store.rounds.c.state == rounds.OPEN, store.rounds.c.id.in_(select(store.sums.c.round_id))
 )
@@ -38,15 +44,35 @@ _SECRET_NAME = re.compile(r"([0-9]+)-[0-9a-f]{16}")
 log = logging.getLogger("shoal.service")
 
 
+def boot_id() -> str | None:
+    """Return what changes with every start of the machine, None where it does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
+
+
 def claim_key(
-    database: Database, path: Path, *, now: int, abandon_open_rounds: bool = False
+    database: Database,
+    path: Path,
+    *,
+    now: int,
+    abandon_open_rounds: bool = False,
+    witnessed: bool = False,
+    boot: str | None = None,
 ) -> bytes:
     """Return the key of a store; a store without sums takes any key, or a new one.
 
     ``abandon_open_rounds`` is for a key that is lost: the rounds that it has blinded are abandoned.
+    So they are, unless a witness tells whether the store went back, where the machine has started
+    since: ``boot`` is not the one that is stored.
     """
     with database.write() as connection:
         open_rounds = connection.scalars(_WITH_SUMS).all()
+        before = connection.scalar(select(store.keys.c.boot))
+        if None not in (before, boot) and before != boot and not witnessed:
+            _abandon(connection, open_rounds, now=now, why="the machine has started since")
+            open_rounds = []
         key = read_key(path)
         if open_rounds and not fits(connection, key):
             if not abandon_open_rounds:
@@ -54,26 +80,40 @@ def claim_key(
                     f"key_file must hold the key of this store, which has an open round; {path} "
                     f"{'is missing' if key is None else 'holds another'}."
                 )
-            _abandon(connection, open_rounds, now=now)
+            _abandon(connection, open_rounds, now=now, why="the key is lost")
         key = key or make_key(path)
         connection.execute(delete(store.keys))
-        connection.execute(insert(store.keys).values(fingerprint=fingerprint(key)))
+        connection.execute(insert(store.keys).values(fingerprint=fingerprint(key), boot=boot))
     return key
 
 
 def check_secrets(
-    database: Database, folder: Path, *, now: int, abandon_open_rounds: bool = False
+    database: Database,
+    folder: Path,
+    *,
+    now: int,
+    abandon_open_rounds: bool = False,
+    witnessed: bool = False,
 ) -> None:
-    """Refuse to start where an open round has sums and no secret, or abandon the round."""
+    """Refuse to start where an open round has sums and no secret, or abandon the round.
+
+    A round whose secret is not the file that it was, but a copy put back, is abandoned as well,
+    unless a witness tells whether it was released before.
+    """
     with database.write() as connection:
         plans = connection.execute(_WITH_SUMS).all()
-        lost = [row.id for row in plans if not (folder / _secret_name(*row)).is_file()]
+        files = {row.id: folder / _secret_name(row.id, row.plan_hash) for row in plans}
+        lost = [round_id for round_id, file in files.items() if not file.is_file()]
+        if not witnessed:
+            marked = [row for row in plans if row.secret_mark and row.id not in lost]
+            copied = [row.id for row in marked if row.secret_mark != _mark(files[row.id])]
+            _abandon(connection, copied, now=now, why="the folder was put back from a copy")
         if lost and not abandon_open_rounds:
             raise _key_is_lost(
                 f"{folder} must hold the secret of every open round; one is missing, as after a "
                 "restore."
             )
-        _abandon(connection, lost, now=now)
+        _abandon(connection, lost, now=now, why="a round's secret is lost")
 
 
 def _key_is_lost(message: str) -> ShoalError:
@@ -82,9 +122,16 @@ def _key_is_lost(message: str) -> ShoalError:
     )
 
 
-def _abandon(connection: Connection, round_ids: Sequence[int], *, now: int) -> None:
+def _abandon(connection: Connection, round_ids: Sequence[int], *, now: int, why: str) -> None:
+    columns = store.rounds.c
+    places = select(columns.campaign, columns.number).where(columns.id.in_(round_ids))
+    abandoned = connection.execute(places).all() if round_ids else []
     for round_id in round_ids:
         rounds.abandon(connection, round_id, now=now)
+    for campaign, number in abandoned:
+        log.warning("an open round is abandoned: %s", why)
+        details = {"through": number, "rounds": 1, "state": rounds.OPEN, "why": why}
+        audit_log.append(connection, "round.abandon", campaign=campaign, now=now, **details)
 
 
 def fits(connection: Connection, key: bytes | None) -> bool:
@@ -126,19 +173,48 @@ class RoundKeys:
         self._database = database
         self._key = key
         self._folder = folder
-        self._keys: Cache[int, bytes] = Cache(database, self._derive)
+        self._keys: dict[int, bytes] = {}
 
-    def get(self, round_id: int) -> bytes:
-        """Return an open round's key; the caller holds the round's lock."""
-        return self._keys.get(round_id)
-
-    def _derive(self, connection: Connection, round_id: int) -> bytes:
+    def get(self, connection: Connection, round_id: int) -> bytes:
+        """Return an open round's key; the caller holds the round's lock, in a write transaction."""
         if self._folder is None:
             return self._key
+        key = self._keys.get(round_id)
+        if key is not None:
+            return key
         row = connection.execute(_PLANS.where(store.rounds.c.id == round_id)).one()
-        file = self._folder / _secret_name(*row)
+        file = self._folder / _secret_name(row.id, row.plan_hash)
         secret = read_key(file) or make_key(file)
-        return blake2b(secret, key=self._key, digest_size=KEY_BYTES).digest()
+        key = blake2b(secret, key=self._key, digest_size=KEY_BYTES).digest()
+        if row.secret_mark is None:
+            marked = update(store.rounds).where(store.rounds.c.id == round_id)
+            connection.execute(marked.values(secret_mark=_mark(file)))
+        else:  # not before it is committed that this file holds the secret
+            self._keys[round_id] = key
+        return key
+
+    def draw_seed(self, campaign: str, number: int) -> bytes:
+        """Return the seed of a round's groups: the same again, and foreseen by nobody."""
+        return blake2b(f"groups {campaign} {number}".encode(), key=self._key).digest()
+
+    def capability_key(self, campaign: str) -> bytes:
+        """Return the key from which the app makes its users' capabilities to report."""
+        return blake2b(f"report {campaign}".encode(), key=self._key, digest_size=KEY_BYTES).digest()
+
+    def may_report(
+        self,
+        campaign: str,
+        number: int,
+        reports: Sequence[tuple[str, float]],
+        capabilities: Sequence[str],
+    ) -> list[bool]:
+        """Return which reports carry the capability of their user for this round."""
+        key = self.capability_key(campaign)
+        sent = capabilities or [""] * len(reports)
+        return [
+            compare_digest(report_capability(key, campaign, number, user), capability)
+            for (user, _), capability in zip(reports, sent, strict=True)
+        ]
 
     def delete_ended(self) -> None:
         """Delete the secret of every round that has ended; a failure is made up for next time."""
@@ -158,9 +234,15 @@ class RoundKeys:
         with self._database.read() as connection:
             query = _PLANS.where(store.rounds.c.id.in_(round_ids), ended)
             for row in connection.execute(query):
-                self._keys.drop(row.id)
-                for file in files.get(_secret_name(*row), []):
+                self._keys.pop(row.id, None)
+                for file in files.get(_secret_name(row.id, row.plan_hash), []):
                     file.unlink(missing_ok=True)
+
+
+def _mark(file: Path) -> str:
+    """Return what tells a file from a copy of it: nobody can set the time of its last change."""
+    status = file.stat()
+    return f"{status.st_dev}:{status.st_ino}:{status.st_ctime_ns}"
 
 
 def _secret_name(round_id: int, plan_hash: str | None) -> str:

@@ -22,18 +22,19 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from shoal.arrays import BoolArray
 from shoal.errors import ShoalError
 from shoal.model.merging import merge_short
 from shoal.service import problems
-from shoal.service.aggregator import rounds
+from shoal.service.aggregator import audit_log, rounds
 from shoal.service.aggregator.campaigns import Directory
 from shoal.service.aggregator.epochs import Epochs
 from shoal.service.aggregator.group_sums import Sums, read_sums
 from shoal.service.aggregator.keys import RoundKeys
 from shoal.service.aggregator.rounds import FrozenPlan, RoundRecord, Rounds
+from shoal.service.aggregator.witness import Witness
 from shoal.service.campaign import Campaign
 from shoal.service.clock import Clock
 from shoal.service.problems import ProblemError
@@ -47,9 +48,20 @@ COUNTS = ("totals", "merged", "withheld", "homogeneous", "reporters", "total")
 
 
 def make_release(
-    name: str, number: int, plan: FrozenPlan, campaign: Campaign, sums: Sums
+    name: str,
+    number: int,
+    plan: FrozenPlan,
+    campaign: Campaign,
+    sums: Sums,
+    *,
+    contested: int = 0,
 ) -> StoredRelease:
-    """Merge the sums of a round into a release; noise, if any, is drawn here."""
+    """Merge the sums of a round into a release; noise, if any, is drawn here.
+
+    Where the campaign refuses contested rounds, one contested report withholds all of it.
+    """
+    if contested and campaign.contested == "refuse":
+        sums = {}
     arms = {group: arm for group, arm in enumerate(plan.group_arms().tolist()) if arm >= 0}
     full = campaign.reward_steps
     valid = possible(sums, full)
@@ -87,6 +99,7 @@ def make_release(
         withheld=int((into < 0).sum()),
         homogeneous=homogeneous,
         noise=noise,
+        contested=contested,
     )
 
 
@@ -149,6 +162,7 @@ class Releases:
     _epochs: Epochs
     _keys: RoundKeys
     _clock: Clock
+    _witness: Witness | None = None
     on_release: Callable[[StoredRelease], None] = lambda document: None
 
     def close_round(self, name: str, number: int) -> StoredRelease | None:
@@ -166,7 +180,7 @@ class Releases:
         """Return an open round, locked; None where it is released, or refuse."""
         progress = self._epochs.progress(name)
         if progress is None:
-            raise ProblemError(problems.LEARNER_SILENT)
+            raise ProblemError(self._epochs.reason(name))
         round_ = rounds.find(connection, name, number, lock=True)
         if round_.state == rounds.RELEASED:
             return None
@@ -181,21 +195,27 @@ class Releases:
     ) -> StoredRelease:
         plan = rounds.load_plan(connection, round_.id)
         assert plan is not None
-        key = self._keys.get(round_.id)
+        key = self._keys.get(connection, round_.id)
         sums = read_sums(connection, round_.id, range(len(plan.group_arms())), key)
-        document = make_release(round_.campaign, round_.number, plan, campaign, sums)
+        name, number, contested = round_.campaign, round_.number, round_.contested
+        document = make_release(name, number, plan, campaign, sums, contested=contested)
         _store(connection, round_.id, document, plan)
         rounds.delete_reports(connection, round_.id)
+        _forget_reporters(connection, round_)
         table, now = store.rounds, self._clock()
         closed = update(table).where(table.c.id == round_.id)
         connection.execute(closed.values(state=rounds.RELEASED, closed_at=now))
+        details = {"round": number, "contested": contested}
+        audit_log.append(connection, "round.close", campaign=name, now=now, **details)
+        if self._witness is not None:  # before anyone can see the release
+            self._witness.note(connection, name, number)
         return document
 
     def read(self, name: str, number: int, *, to_learner: bool = False) -> bytes:
         """Return a release, byte for byte; people see it once the learner has it on record."""
         round_id = self._released(name, number)
         if not to_learner and (self.shown(name) or 0) < number:
-            raise ProblemError(problems.LEARNER_SILENT)
+            raise ProblemError(self._epochs.reason(name))
         with self._database.read() as connection:
             return load_document(connection, round_id)
 
@@ -204,6 +224,13 @@ class Releases:
         self._directory.campaign(name)
         progress = self._epochs.progress(name)
         return None if progress is None else progress.learnt
+
+    def n_contested(self, name: str) -> int:
+        """Return how many reports were contested in the rounds that people may see."""
+        table = store.rounds
+        shown = (table.c.campaign == name, table.c.number <= (self.shown(name) or 0))
+        with self._database.read() as connection:
+            return connection.scalar(select(func.sum(table.c.contested)).where(*shown)) or 0
 
     def counted(self, name: str, number: int) -> BoolArray:
         """Return the seats that are part of a released total, (n_seats,); for the learner."""
@@ -256,6 +283,22 @@ def _store(
     rows = [place | row for row in summarise(document, plan)]
     if rows:
         connection.execute(insert(store.summaries), rows)
+
+
+def _forget_reporters(connection: Connection, last: RoundRecord) -> None:
+    """Forget who reported in earlier rounds: a repeat of those reports is late by now.
+
+    Who is behind a total stays while the campaign runs: a learner that has lost its store learns
+    again from it.
+    """
+    table = store.rounds
+    before = select(table.c.id).where(
+        table.c.campaign == last.campaign, table.c.number < last.number
+    )
+    forgotten = update(store.releases).where(
+        store.releases.c.round_id.in_(before), store.releases.c.reporters != b""
+    )
+    connection.execute(forgotten.values(reporters=b""))
 
 
 def need_noise() -> None:

@@ -4,6 +4,9 @@ A batch is answered after the commit that holds it. Individual rewards live in a
 until then, and nowhere else. Rewards in [0, 1] become whole steps of a public grid, and only whole
 numbers are ever summed: order, retries and rounding can't show in a sum, and a fingerprint in the
 low-order bits of a reward does not survive the grid.
+
+One token reports in a campaign: the first that does, until one that is named its successor takes
+over. Reports by any other are contested: they are refused, and their number is released.
 """
 
 import queue
@@ -11,22 +14,57 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from sqlalchemy import Connection
 
 from shoal.arrays import BoolArray, FloatArray, IntArray, LongArray
+from shoal.service.aggregator.bounded_queue import BoundedQueue
 from shoal.service.aggregator.campaigns import Directory
 from shoal.service.aggregator.group_sums import add_reports
 from shoal.service.aggregator.keys import RoundKeys
 from shoal.service.aggregator.releases import load_seats
-from shoal.service.aggregator.rounds import OPEN, RELEASED, Rounds, lock_state
-from shoal.service.problems import LATE, OUT_OF_RANGE, UNKNOWN_USER, Reason
+from shoal.service.aggregator.rounds import (
+    OPEN,
+    RELEASED,
+    Rounds,
+    add_contested,
+    lock_for_reports,
+    set_source,
+)
+from shoal.service.problems import (
+    BAD_CAPABILITY,
+    CONTESTED,
+    LATE,
+    OUT_OF_RANGE,
+    UNKNOWN_USER,
+    Reason,
+)
 from shoal.service.store import Database
 
 MAX_BATCHES = 64  # in one transaction
+MAX_WAITING_REPORTS = 500_000  # for the store; more are refused, to be sent again
 
 RefusedReports = list[tuple[int, Reason]]  # position in the batch, and why
+
+
+class Source(NamedTuple):
+    """The token that reports, and the one whose reporting it may take over."""
+
+    name: str = ""
+    succeeds: str | None = None
+
+    def may_report(self, present: str | None) -> bool:
+        """Return whether it is the ``present`` source of a campaign, its successor or the first."""
+        return present is None or present in (self.name, self.succeeds)
+
+
+class Outcome(NamedTuple):
+    """What became of one round's batches: the late seats, (n_seats,), and contested batches."""
+
+    late: BoolArray
+    contested: frozenset[int]  # by id()
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -39,13 +77,19 @@ class ReportBatch:
     steps: LongArray  # (n_valid,)
     positions: LongArray  # (n_valid,), in the request
     refused: RefusedReports
+    source: Source
     answer: Future[RefusedReports] = field(default_factory=Future)
 
-    def finish(self, late: BoolArray) -> None:
-        """Answer, with the reports of ``late`` seats, (n_seats,), refused too."""
-        positions = self.positions[late[self.seats]].tolist()
+    def size(self) -> int:
+        """Return how much room it takes while it waits: one, and one for each report."""
+        return 1 + len(self.seats)
+
+    def finish(self, late: BoolArray, *, contested: bool) -> None:
+        """Answer, with the reports of ``late`` seats, (n_seats,), refused too, or all of them."""
+        reason = CONTESTED if contested else LATE
+        positions = self.positions[late[self.seats] | contested].tolist()
         if positions:
-            self.refused.extend((position, LATE) for position in positions)
+            self.refused.extend((position, reason) for position in positions)
             self.refused.sort(key=lambda refusal: refusal[0])
         if self.answer.set_running_or_notify_cancel():
             self.answer.set_result(self.refused)
@@ -66,26 +110,41 @@ class ReportQueue:
         self._directory = directory
         self._rounds = rounds
         self._keys = keys
-        self._waiting: queue.SimpleQueue[ReportBatch | None] = queue.SimpleQueue()
+        self._waiting = BoundedQueue(ReportBatch.size, max_size=MAX_WAITING_REPORTS)
         self._thread = threading.Thread(target=self._work, name="report-queue", daemon=True)
         self._thread.start()
 
     def submit(
-        self, name: str, number: int, reports: Sequence[tuple[str, float]]
+        self,
+        name: str,
+        number: int,
+        reports: Sequence[tuple[str, float]],
+        *,
+        source: Source = Source(),  # noqa: B008, a constant
+        capabilities: Sequence[str] = (),
     ) -> Future[RefusedReports]:
-        """Count reports; the future says which were refused and why, in order, once durable."""
-        reward_steps = self._directory.campaign(name).reward_steps
+        """Count reports; the future says which were refused and why, in order, once durable.
+
+        Where the campaign asks for it, each report has the capability of its user.
+        """
+        campaign = self._directory.campaign(name)
         round_id, plan = self._rounds.plan(name, number)
         find = self._directory.roster(name).seats.get
         seats = np.array([find(user, -1) for user, _ in reports], np.int64)
-        steps = to_steps(np.array([reward for _, reward in reports], np.float64), reward_steps)
+        rewards = np.array([reward for _, reward in reports], np.float64)
+        steps = to_steps(rewards, campaign.reward_steps)
         playing = (seats >= 0) & (plan.arms[seats] >= 0)
-        valid = np.flatnonzero(playing & (steps >= 0))
+        allowed = np.ones(len(reports), np.bool_)
+        if campaign.capabilities:
+            allowed[:] = self._keys.may_report(name, number, reports, capabilities)
         refused = [
-            (position, OUT_OF_RANGE if playing[position] else UNKNOWN_USER)
-            for position in np.flatnonzero(~playing | (steps < 0)).tolist()
+            (position, _refusal(playing[position], allowed[position]))
+            for position in np.flatnonzero(~playing | ~allowed | (steps < 0)).tolist()
         ]
-        batch = ReportBatch(round_id, plan.groups, seats[valid], steps[valid], valid, refused)
+        valid = np.flatnonzero(playing & allowed & (steps >= 0))
+        batch = ReportBatch(
+            round_id, plan.groups, seats[valid], steps[valid], valid, refused, source
+        )
         self._waiting.put(batch)
         return batch.answer
 
@@ -104,7 +163,7 @@ class ReportQueue:
                 if len(batches) == MAX_BATCHES:
                     break
                 try:
-                    batch = self._waiting.get_nowait()
+                    batch = self._waiting.get(block=False)
                 except queue.Empty:
                     break
             closed = batch is None
@@ -113,16 +172,17 @@ class ReportQueue:
 
     def _finish(self, batches: list[ReportBatch]) -> None:
         try:
-            late = self._commit(batches)
+            outcomes = self._commit(batches)
         except Exception as error:
             for batch in batches:
                 batch.fail(error)
             return
         for batch in batches:
-            batch.finish(late[batch.round_id])
+            late, contested = outcomes[batch.round_id]
+            batch.finish(late, contested=id(batch) in contested)
 
-    def _commit(self, batches: list[ReportBatch]) -> dict[int, BoolArray]:
-        """Count batches in one transaction; return each round's late seats, (n_seats,)."""
+    def _commit(self, batches: list[ReportBatch]) -> dict[int, Outcome]:
+        """Count batches in one transaction; return what became of those of each round."""
         by_round: dict[int, list[ReportBatch]] = {}
         for batch in batches:
             by_round.setdefault(batch.round_id, []).append(batch)
@@ -132,22 +192,39 @@ class ReportQueue:
                 for round_id in sorted(by_round)
             }
 
-    def _count(
-        self, connection: Connection, round_id: int, batches: list[ReportBatch]
-    ) -> BoolArray:
-        """Count one round's batches; return the seats whose reports come too late, (n_seats,)."""
+    def _count(self, connection: Connection, round_id: int, batches: list[ReportBatch]) -> Outcome:
+        """Count one round's batches, but for those of a second source, which are contested."""
         groups = batches[0].groups
-        state = lock_state(connection, round_id)
-        if state == RELEASED:  # a repeat of what was counted is not late
-            return ~load_seats(connection, round_id, groups.size, counted=False)
+        state, source = lock_for_reports(connection, round_id)
+        present, accepted, contested = source, [], []
+        for batch in batches:
+            if batch.source.may_report(present):
+                present = batch.source.name
+                accepted.append(batch)
+            else:
+                contested.append(batch)
+        if state == RELEASED and not contested:  # a repeat of what was counted is not late
+            reported = load_seats(connection, round_id, groups.size, counted=False)
+            return Outcome(~reported, frozenset())
         if state != OPEN:
-            return np.ones(groups.size, np.bool_)
-        seats = np.concatenate([batch.seats for batch in batches])
-        steps = np.concatenate([batch.steps for batch in batches])
-        seats, first = np.unique(seats, return_index=True)  # a user's first report counts
-        key = self._keys.get(round_id)
-        add_reports(connection, round_id, groups, seats, steps[first], key)
-        return np.zeros(groups.size, np.bool_)
+            return Outcome(np.ones(groups.size, np.bool_), frozenset())
+        if accepted:
+            seats = np.concatenate([batch.seats for batch in accepted])
+            steps = np.concatenate([batch.steps for batch in accepted])
+            seats, first = np.unique(seats, return_index=True)  # a user's first report counts
+            key = self._keys.get(connection, round_id)
+            add_reports(connection, round_id, groups, seats, steps[first], key)
+        if present != source:
+            set_source(connection, round_id, present)
+        if contested:
+            add_contested(connection, round_id, sum(batch.seats.size for batch in contested))
+        return Outcome(np.zeros(groups.size, np.bool_), frozenset(map(id, contested)))
+
+
+def _refusal(playing: bool, allowed: bool) -> Reason:
+    if not playing:
+        return UNKNOWN_USER
+    return OUT_OF_RANGE if allowed else BAD_CAPABILITY
 
 
 def to_steps(rewards: FloatArray, reward_steps: int) -> LongArray:

@@ -1,14 +1,16 @@
 """A round's life: wanted, open with a frozen plan, released; or abandoned, never to be released.
 
-A plan is one arm and one group number per seat. It is frozen by its hash before the first report,
+A plan is one arm and one group number per seat: the learner's arms, and groups that are drawn here
+(``draws``). It is frozen by its hash before the first report,
 and is checked by the ``Plan`` type: each group has one arm and at least C users, and a seat is in
 one group at most. So groups never overlap, and a round is never played with other groups.
 """
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection, delete, func, insert, select, update
@@ -17,9 +19,10 @@ from shoal.arrays import BoolArray, IntArray, LongArray
 from shoal.errors import InvalidInputError
 from shoal.model import Plan
 from shoal.service import problems
-from shoal.service.aggregator import campaigns
+from shoal.service.aggregator import audit_log, campaigns
 from shoal.service.aggregator.cache import Cache
 from shoal.service.aggregator.campaigns import Directory, offered
+from shoal.service.aggregator.draws import WINDOW, draw
 from shoal.service.campaign import Campaign, plan_hash
 from shoal.service.clock import Clock
 from shoal.service.notifier import Notifier
@@ -50,10 +53,16 @@ class FrozenPlan:
         arms[self.groups[grouped]] = self.arms[grouped]
         return arms
 
+    def check_shape(self, campaign: Campaign) -> None:
+        """Refuse columns that do not have a number for each seat, or name groups beyond them."""
+        seats = campaign.seats
+        if self.arms.shape != (seats,) or self.groups.shape != (seats,):
+            raise ProblemError(problems.PLAN_REFUSED)
+        if self.groups.min(initial=0) < -1 or self.groups.max(initial=-1) >= seats:
+            raise ProblemError(problems.PLAN_REFUSED)
+
     def check(self, campaign: Campaign, occupied: BoolArray, offered: BoolArray) -> None:
         """Refuse a plan that breaks anonymity, counts empty seats or plays arms not on offer."""
-        if self.arms.shape != (campaign.seats,) or self.groups.shape != (campaign.seats,):
-            raise ProblemError(problems.PLAN_REFUSED)
         if not np.array_equal(self.arms >= 0, occupied):
             raise ProblemError(problems.ROSTER_CHANGED)
         if (self.groups[~occupied] != -1).any():
@@ -75,9 +84,11 @@ class RoundRecord:
     number: int
     state: str
     plan_hash: str | None
+    proposal: str | None
     wanted_at: int
     opened_at: int | None
     closed_at: int | None
+    contested: int
 
 
 _COLUMNS = [store.rounds.c[field.name] for field in fields(RoundRecord)]
@@ -87,8 +98,14 @@ class Rounds:
     """The rounds of all campaigns; the last ones and the plans last used are kept in memory."""
 
     def __init__(
-        self, database: Database, directory: Directory, notifier: Notifier, clock: Clock
+        self,
+        database: Database,
+        directory: Directory,
+        notifier: Notifier,
+        clock: Clock,
+        draw_seed: Callable[[str, int], bytes],
     ) -> None:
+        self._draw_seed = draw_seed
         self._database = database
         self._directory = directory
         self._notifier = notifier
@@ -131,6 +148,7 @@ class Rounds:
             last = latest(connection, name)
             if last is not None and 1 <= number <= last.number:
                 return False
+            campaigns.require_running(connection, name)
             if number != (last.number if last else 0) + 1:
                 raise ProblemError(problems.ROUND_ORDER)
             if last is not None and last.state in (WANTED, OPEN):
@@ -139,7 +157,11 @@ class Rounds:
                 raise ProblemError(problems.CAMPAIGN_OVER)
             row = {"campaign": name, "number": number, "state": WANTED, "wanted_at": self._clock()}
             connection.execute(insert(store.rounds).values(row))
+            self._note(connection, "round.open", name, round=number)
         return True
+
+    def _note(self, connection: Connection, action: str, name: str, **details: Any) -> None:
+        audit_log.append(connection, action, campaign=name, now=self._clock(), **details)
 
     def eligible(self, name: str, number: int) -> tuple[BoolArray, BoolArray]:
         """Return who may play what in a round: seats, (n_seats,), and arms, (n_arms,)."""
@@ -151,9 +173,14 @@ class Rounds:
             occupied = self.plan(name, number)[1].arms >= 0
         return occupied, offered(self._directory.arms(name), number, campaign.n_arms)
 
-    def freeze(self, name: str, number: int, plan: FrozenPlan) -> bool:
-        """Open a wanted round with the learner's plan; False where it is frozen already."""
+    def freeze(self, name: str, number: int, proposal: FrozenPlan) -> bool:
+        """Open a wanted round with the learner's plan; False where it is frozen already.
+
+        Its groups are drawn here, unless the campaign leaves them to the learner (``draws``).
+        """
         campaign = self._directory.campaign(name)
+        proposal.check_shape(campaign)
+        plan = self._draw(name, number, proposal, campaign)
         with self.lock, self._directory.lock:  # nobody joins or leaves before the commit
             occupied = self._playing(name, number)
             arms = offered(self._directory.arms(name), number, campaign.n_arms)
@@ -164,12 +191,28 @@ class Rounds:
                     if round_.state != WANTED:
                         raise ProblemError(problems.ROUND_NOT_OPEN)
                     plan.check(campaign, occupied, arms)
-                    _open(connection, round_.id, plan, now=self._clock())
-                elif round_.plan_hash != plan.hash:
+                    _open(connection, round_.id, plan, proposal.hash, now=self._clock())
+                    self._note(connection, "round.plan", name, round=number, plan=plan.hash)
+                elif proposal.hash not in (round_.proposal, round_.plan_hash):
                     raise ProblemError(problems.PLAN_FROZEN)
         self._planned_for.pop(name, None)
-        self._plans.put((name, number), (round_.id, plan))
+        if new:
+            self._plans.put((name, number), (round_.id, plan))
         return new
+
+    def _draw(self, name: str, number: int, proposal: FrozenPlan, campaign: Campaign) -> FrozenPlan:
+        """Return the plan with the groups that the round is to have."""
+        if campaign.grouping is None:  # of version 0.1
+            return proposal
+        seed = self._draw_seed(name, number)
+        earlier = self._earlier_groups(name, number)
+        groups = draw(proposal.arms, proposal.groups, campaign, seed=seed, earlier=earlier)
+        return FrozenPlan(proposal.arms, groups)
+
+    def _earlier_groups(self, name: str, number: int) -> Iterator[IntArray]:
+        for before in range(number - 1, max(0, number - 1 - WINDOW), -1):
+            with suppress(ProblemError):  # abandoned before it had a plan
+                yield self.plan(name, before)[1].groups
 
     def _playing(self, name: str, number: int) -> BoolArray:
         """Return who plays a wanted round: whoever joins while the learner plans plays the next."""
@@ -220,11 +263,11 @@ class Rounds:
             return connection.scalar(query) == int((plan.arms >= 0).sum())
 
     def begin_by(self, round_: RoundRecord, *, now: int) -> RoundRecord | None:
-        """Let a round that began in the future, by a clock that was wrong, begin now."""
+        """Let rounds that began or ended in the future, by a wrong clock, have done so now."""
         table = store.rounds
         with self.change(round_.campaign) as connection:
-            for column in (table.c.wanted_at, table.c.opened_at):
-                late = update(table).where(table.c.id == round_.id, column > now)
+            for column in (table.c.wanted_at, table.c.opened_at, table.c.closed_at):
+                late = update(table).where(table.c.campaign == round_.campaign, column > now)
                 connection.execute(late.values({column: now}))
         return self.latest(round_.campaign)
 
@@ -255,6 +298,29 @@ def lock_state(connection: Connection, round_id: int) -> str:
     return state
 
 
+def lock_for_reports(connection: Connection, round_id: int) -> tuple[str, str | None]:
+    """Return a round's state and the token that reports in its campaign; lock the round."""
+    table = store.rounds
+    query = select(table.c.state, store.campaigns.c.source).join(store.campaigns)
+    row = connection.execute(query.where(table.c.id == round_id).with_for_update(of=table)).one()
+    return row.state, row.source
+
+
+def set_source(connection: Connection, round_id: int, source: str | None) -> None:
+    """Let a token be the one that reports in a round's campaign."""
+    table = store.campaigns
+    campaign = select(store.rounds.c.campaign).where(store.rounds.c.id == round_id)
+    changed = update(table).where(table.c.name == campaign.scalar_subquery())
+    connection.execute(changed.values(source=source))
+
+
+def add_contested(connection: Connection, round_id: int, n_reports: int) -> None:
+    """Count reports by a second source."""
+    table = store.rounds
+    more = update(table).where(table.c.id == round_id)
+    connection.execute(more.values(contested=table.c.contested + n_reports))
+
+
 def load_plan(connection: Connection, round_id: int) -> FrozenPlan | None:
     """Return a round's frozen plan, None if it has none."""
     table = store.rounds
@@ -281,11 +347,14 @@ def _load_plan(connection: Connection, place: tuple[str, int]) -> tuple[int, Fro
     return round_.id, plan
 
 
-def _open(connection: Connection, round_id: int, plan: FrozenPlan, *, now: int) -> None:
+def _open(
+    connection: Connection, round_id: int, plan: FrozenPlan, proposal: str, *, now: int
+) -> None:
     table = store.rounds
     row = {
         "state": OPEN,
         "plan_hash": plan.hash,
+        "proposal": proposal,
         "arms": plan.arms.tobytes(),
         "groups": plan.groups.tobytes(),
         "opened_at": now,

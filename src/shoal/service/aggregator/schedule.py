@@ -1,9 +1,9 @@
 """Campaigns that run by themselves: open every so often, close after a while or when all are in.
 
 A tick looks at the clock and at what is stored, and at nothing else: after any pause or crash the
-next tick does what is due. A round that began in the future, because the clock was wrong, begins
-when that is noticed. A fault in one campaign does not keep the others from their rounds; it is
-tried again with every tick, and the service is not ready meanwhile.
+next tick does what is due. A round that began or ended in the future, because the clock was
+wrong, did so when that is noticed, in any campaign. A fault in one campaign does not keep the
+others from their rounds; it is tried again with every tick, and the service is not ready meanwhile.
 """
 
 import logging
@@ -33,11 +33,11 @@ def tick(aggregator: Aggregator) -> None:
 
 def _step(aggregator: Aggregator, name: str, campaign: Campaign) -> None:
     now, schedule = aggregator.clock(), campaign.schedule
-    if schedule is None:
-        return
     last = aggregator.rounds.latest(name)
-    if last is not None and max(last.wanted_at, last.opened_at or 0) > now:
+    if last is not None and max(last.wanted_at, last.opened_at or 0, last.closed_at or 0) > now:
         last = aggregator.rounds.begin_by(last, now=now)
+    if schedule is None or aggregator.directory.is_archived(name):
+        return
     if last is None:
         if sum(aggregator.directory.roster(name).active) >= campaign.min_reporters:
             aggregator.rounds.request(name, 1)

@@ -6,15 +6,20 @@ What is kept in memory can't change (campaigns, frozen plans) or is changed by t
 
 from pathlib import Path
 
+from shoal.errors import InvalidInputError
 from shoal.service.aggregator.campaigns import Directory
-from shoal.service.aggregator.epochs import Epochs
+from shoal.service.aggregator.endings import Endings
+from shoal.service.aggregator.epochs import Epochs, count_abandoned
 from shoal.service.aggregator.keys import RoundKeys
 from shoal.service.aggregator.releases import Releases
 from shoal.service.aggregator.report_queue import ReportQueue
 from shoal.service.aggregator.rounds import Rounds
 from shoal.service.aggregator.tokens import Access
+from shoal.service.aggregator.witness import Witness
+from shoal.service.campaign import check_arm
 from shoal.service.clock import Clock, system_clock
 from shoal.service.notifier import Notifier
+from shoal.service.problems import INVALID, ProblemError
 from shoal.service.store import Database
 
 
@@ -33,18 +38,20 @@ class Aggregator:
         secrets: Path | None = None,
         floor: int = 1,
         clock: Clock = system_clock,
+        witness: Witness | None = None,
     ) -> None:
-        keys = RoundKeys(database, key, secrets)
+        self.keys = keys = RoundKeys(database, key, secrets)
         self.database = database
         self.clock = clock
         self.on_schedule = True  # whether the last tick did all that was due
         self.notifier = Notifier()
-        self.access = Access(database)
+        self.access = Access(database, clock)
         self.directory = directory = Directory(database, floor=floor, clock=clock)
-        self.rounds = rounds = Rounds(database, directory, self.notifier, clock)
+        self.rounds = rounds = Rounds(database, directory, self.notifier, clock, keys.draw_seed)
         self.epochs = Epochs(directory, rounds, keys, clock)
         self.reports = ReportQueue(database, directory, rounds, keys)
-        self.releases = Releases(database, directory, rounds, self.epochs, keys, clock)
+        self.releases = Releases(database, directory, rounds, self.epochs, keys, clock, witness)
+        self.endings = Endings(directory, rounds, self.epochs, keys, clock)
         keys.delete_ended()  # one may be left of a round released just before a crash
 
     def close(self) -> None:
@@ -52,8 +59,17 @@ class Aggregator:
         self.reports.close()
         self.database.close()
 
+    def n_abandoned(self, name: str) -> int:
+        """Return how many rounds of a campaign were abandoned."""
+        with self.database.read() as connection:
+            return count_abandoned(connection, name)
+
     def add_arm(self, name: str, arm: str) -> bool:
         """Offer a new arm from the next round on; return False where it is offered already."""
+        try:
+            check_arm(arm)
+        except InvalidInputError as error:
+            raise ProblemError(INVALID, str(error)) from None
         with self.rounds.lock:  # nobody asks for a round meanwhile
             number = self.rounds.next_number(name)
             return self.directory.add_arm(name, arm, number=number)

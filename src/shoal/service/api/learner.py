@@ -12,11 +12,13 @@ from starlette.concurrency import run_in_threadpool
 from shoal import wire
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.rounds import WANTED, FrozenPlan, RoundRecord
+from shoal.service.aggregator.tokens import Holder
 from shoal.service.api.schemas import JSON, Checked, answer, request_body
 from shoal.service.campaign import NAME
-from shoal.service.problems import INVALID, MALFORMED, PLAN_REFUSED, ProblemError
+from shoal.service.problems import INVALID, MALFORMED, PLAN_REFUSED, WRONG_CAMPAIGN, ProblemError
 from shoal.service.web.access import Name, Number, Service, TokenFirst, allow
 
+LearnerToken = Annotated[Holder, allow("learner")]
 router = APIRouter(
     prefix="/v1", tags=["learner"], dependencies=[allow("learner")], route_class=TokenFirst
 )
@@ -33,6 +35,7 @@ SyncBody = Annotated[
     Checked(
         campaigns=Annotated[dict[CampaignName, Progress], Field(max_length=100_000)],
         wait=Annotated[float, Field(ge=0, le=60, description="Seconds to wait for work.")],
+        quarantined=Annotated[list[CampaignName], Field(max_length=100_000)],
     ),
 ]
 
@@ -42,12 +45,22 @@ SyncBody = Annotated[
     response_class=Response,
     responses=answer(wire.TaskList, "The campaigns that wait, with all that a plan needs."),
 )
-async def read_tasks(known: SyncBody, aggregator: Service) -> Response:
+async def read_tasks(known: SyncBody, aggregator: Service, holder: LearnerToken) -> Response:
     """Send the learner's progress, wait for work, and read what it needs."""
-    sync = partial(aggregator.epochs.sync_learner, known.campaigns)
-    rounds = await aggregator.notifier.poll(sync, until=bool, seconds=known.wait)
+    if not all(map(holder.covers, known.campaigns)):
+        raise ProblemError(WRONG_CAMPAIGN)
+    sync = partial(
+        aggregator.epochs.sync_learner,
+        known.campaigns,
+        covers=holder.covers,
+        quarantined=frozenset(known.quarantined),
+    )
+    is_deleted = aggregator.directory.is_deleted
+    names = await run_in_threadpool(lambda: [name for name in known.campaigns if is_deleted(name)])
+    seconds = 0.0 if names else known.wait
+    rounds = await aggregator.notifier.poll(sync, until=bool, seconds=seconds)
     tasks = await run_in_threadpool(lambda: [_task(aggregator, round_) for round_ in rounds])
-    return Response(msgspec.json.encode(wire.TaskList(tasks)), media_type=JSON)
+    return Response(msgspec.json.encode(wire.TaskList(tasks, names)), media_type=JSON)
 
 
 def _task(aggregator: Aggregator, round_: RoundRecord) -> wire.Task:
@@ -112,10 +125,12 @@ def _millionths(aggregator: Aggregator, name: str, estimates: wire.Estimates) ->
 @router.get(
     f"/learner{ROUND}/release",
     response_class=Response,
-    responses=answer(wire.CountedRelease, "The release, and the seats behind its totals as bits."),
+    responses=answer(wire.CountedRelease, "The release, who is behind its totals, and groups."),
 )
 def read_counted_release(name: Name, number: Number, aggregator: Service) -> Response:
-    """Read a release with the seats that are part of its totals."""
+    """Read a release with the seats that are part of its totals, and its groups."""
     release = msgspec.Raw(aggregator.releases.read(name, number, to_learner=True))
     counted = np.packbits(aggregator.releases.counted(name, number)).tobytes()
-    return Response(msgspec.json.encode(wire.CountedRelease(release, counted)), media_type=JSON)
+    groups = aggregator.rounds.plan(name, number)[1].groups.astype("<i4").tobytes()
+    whole = wire.CountedRelease(release, counted, groups)
+    return Response(msgspec.json.encode(whole), media_type=JSON)

@@ -7,20 +7,24 @@ order, for a round that is in memory, skips it; FastAPI says what is wrong with 
 import asyncio
 import re
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 
 from shoal.service.aggregator import Aggregator
+from shoal.service.aggregator.report_queue import Source
+from shoal.service.aggregator.tokens import Holder
 from shoal.service.api.assignments import fetch
 from shoal.service.api.schemas import JSON, answer, request_body
-from shoal.service.problems import INVALID, MALFORMED, ProblemError
+from shoal.service.problems import INVALID, MALFORMED, STORE_AWAY, ProblemError
 from shoal.service.web.access import Name, Number, Service, allow
 from shoal.service.web.metrics import Metrics
+from shoal.service.web.strict_json import refuse_repeats
 from shoal.wire import MAX_REPORTS, Batch, Refusal, Refusals
 
+MAX_COMMIT_SECONDS = 30.0  # that a request waits for its reports to be durable
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 
@@ -35,13 +39,15 @@ class FastRoute(APIRoute):
             aggregator: Aggregator = request.app.state.aggregator
             name, number = request.path_params["name"], request.path_params["number"]
             kind, _, token = request.headers.get("Authorization", "").partition(" ")
+            holder = aggregator.access.holder(token) if kind == "Bearer" else None
             if (
-                kind == "Bearer"
-                and aggregator.access.role_of(token) == "app"
+                holder is not None
+                and holder.role == "app"
+                and holder.covers(name)
                 and _NUMBER.fullmatch(number)
                 and aggregator.rounds.cached_round(name, int(number))
             ):
-                return await _count(request, aggregator, name, int(number))
+                return await _count(request, aggregator, holder, name, int(number))
             return await checked(request)
 
         return handle
@@ -58,20 +64,25 @@ _encoder = msgspec.json.Encoder()
 
 @router.post(
     "/reports",
-    dependencies=[allow("app")],
     response_class=Response,
     openapi_extra=request_body(Batch),
     responses=answer(Refusals, "The refused reports, in order; all others are counted for good."),
 )
 async def report_rewards(
-    name: Name, number: Number, request: Request, aggregator: Service
+    name: Name,
+    number: Number,
+    request: Request,
+    aggregator: Service,
+    holder: Annotated[Holder, allow("app")],
 ) -> Response:
     """Report rewards between 0 and 1, each user's once; a repeat answers the same."""
     await fetch(aggregator, name, number)
-    return await _count(request, aggregator, name, number)
+    return await _count(request, aggregator, holder, name, number)
 
 
-async def _count(request: Request, aggregator: Aggregator, name: str, number: int) -> Response:
+async def _count(
+    request: Request, aggregator: Aggregator, holder: Holder, name: str, number: int
+) -> Response:
     body = await request.body()
     try:
         batch = _decoder.decode(body)
@@ -82,7 +93,25 @@ async def _count(request: Request, aggregator: Aggregator, name: str, number: in
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise ProblemError(MALFORMED) from None
     reports = [(report.user, report.reward) for report in batch.reports]
-    refused = await asyncio.wrap_future(aggregator.reports.submit(name, number, reports))
+    capabilities = [report.capability for report in batch.reports]
+    n_reports, n_capabilities = len(reports), sum(map(bool, capabilities))
+    refuse_repeats(
+        body,
+        [
+            (b'"reports"', 1),
+            (b'"user"', n_reports),
+            (b'"reward"', n_reports),
+            (b'"capability"', n_capabilities),
+        ],
+    )
+    source = Source(holder.name, holder.succeeds)
+    pending = aggregator.reports.submit(
+        name, number, reports, source=source, capabilities=capabilities
+    )
+    try:
+        refused = await asyncio.wait_for(asyncio.wrap_future(pending), MAX_COMMIT_SECONDS)
+    except TimeoutError:  # they may be counted all the same
+        raise ProblemError(STORE_AWAY) from None
     if refused:
         metrics: Metrics = request.app.state.metrics
         metrics.add_refusals(name, (reason.name for _, reason in refused))

@@ -7,8 +7,9 @@ from fastapi import APIRouter, Query, Response
 from starlette.concurrency import run_in_threadpool
 
 from shoal.service.aggregator.rounds import WANTED, RoundRecord
+from shoal.service.aggregator.tokens import Holder
 from shoal.service.web.access import Name, Number, Service, allow
-from shoal.wire import Role, RoundState
+from shoal.wire import RoundState
 
 router = APIRouter(prefix="/v1/campaigns/{name}/rounds/{number}", tags=["rounds"])
 
@@ -63,10 +64,10 @@ def read_release(
     name: Name,
     number: Number,
     aggregator: Service,
-    role: Annotated[Role, allow("analyst", "learner")],
+    holder: Annotated[Holder, allow("analyst", "learner")],
 ) -> Response:
     """Read what was released, byte for byte the same for ever."""
-    document = aggregator.releases.read(name, number, to_learner=role == "learner")
+    document = aggregator.releases.read(name, number, to_learner=holder.role == "learner")
     return Response(document, media_type="application/json")
 
 

@@ -6,23 +6,27 @@ value that only the pages of its session know.
 """
 
 from collections.abc import AsyncIterator
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Request, Response
 from starlette.datastructures import FormData
 
+from shoal.service.actor import ACTOR
 from shoal.service.dashboard.rendering import LoginNeededError, PageRequest
-from shoal.service.dashboard.sessions import LIFETIME, VIEWER_ROLES, Session, read_session
+from shoal.service.dashboard.sessions import LIFETIME, READER_ROLES, Session, read_session
 from shoal.service.problems import CROSS_SITE, FORBIDDEN, UNAUTHENTICATED, ProblemError
-from shoal.service.web.access import Credentials, Service
+from shoal.service.web.access import Credentials, Service, require_campaign
+from shoal.wire import Role
 
 COOKIE = "shoal_session"
+SECURE_COOKIE = f"__Host-{COOKIE}"
+"""Over HTTPS: a browser takes a cookie of this name from this very host alone."""
 
 
 def find_session(request: Request, aggregator: Service) -> Session | None:
     """Return the session of the request's cookie, None if there is none."""
-    secret = request.cookies.get(COOKIE)
+    secret = request.cookies.get(SECURE_COOKIE if is_secure(request) else COOKIE)
     session = read_session(aggregator, secret) if secret else None
     request.state.session = session
     return session
@@ -31,9 +35,10 @@ def find_session(request: Request, aggregator: Service) -> Session | None:
 OptionalSession = Annotated[Session | None, Depends(find_session)]
 
 
-def _viewer(request: Request, session: OptionalSession, aggregator: Service) -> PageRequest:
+async def _viewer(request: Request, session: OptionalSession, aggregator: Service) -> PageRequest:
     if session is None:
         raise LoginNeededError
+    ACTOR.set(session.token)  # in the request's own task, so it is async
     return PageRequest(request, session, aggregator)
 
 
@@ -41,26 +46,43 @@ ViewerPage = Annotated[PageRequest, Depends(_viewer)]
 """A page for everyone who has logged in."""
 
 
-def _operator(page: ViewerPage) -> PageRequest:
-    if page.session.role != "operator":
-        raise ProblemError(FORBIDDEN)
-    return page
+def only(*roles: Role) -> Any:
+    """Return a dependency that admits sessions of these roles, to their campaigns."""
+
+    async def check(page: ViewerPage) -> PageRequest:
+        if page.session.role not in roles:
+            raise ProblemError(FORBIDDEN)
+        require_campaign(page.request, page.session.holder)
+        return page
+
+    return Depends(check)
 
 
-OperatorPage = Annotated[PageRequest, Depends(_operator)]
+ReaderPage = Annotated[PageRequest, only(*READER_ROLES)]
+"""A page for operators and analysts."""
+
+OperatorPage = Annotated[PageRequest, only("operator")]
 """A page for operators."""
 
+AdminPage = Annotated[PageRequest, only("admin")]
+"""A page for admins."""
 
-def require_reader(session: OptionalSession, aggregator: Service, credentials: Credentials) -> None:
-    """Require a session, or a token of a role that has pages."""
+StaffPage = Annotated[PageRequest, only("admin", "operator")]
+"""A page for admins and operators."""
+
+
+def require_reader(
+    request: Request, session: OptionalSession, aggregator: Service, credentials: Credentials
+) -> None:
+    """Require a session, or a token, of a role that sees campaigns."""
+    holder = session.holder if session is not None else None
     if credentials is not None:
-        role = aggregator.access.role_of(credentials.credentials)
-        if role is None:
-            raise ProblemError(UNAUTHENTICATED)
-        if role not in VIEWER_ROLES:
-            raise ProblemError(FORBIDDEN)
-    elif session is None:
+        holder = aggregator.access.holder(credentials.credentials)
+    if holder is None:
         raise ProblemError(UNAUTHENTICATED)
+    if holder.role not in READER_ROLES:
+        raise ProblemError(FORBIDDEN)
+    require_campaign(request, holder)
 
 
 def require_same_site(request: Request) -> None:
@@ -91,6 +113,14 @@ OperatorForm = Annotated[FormData, Depends(_operator_form)]
 """A form that an operator sent from a page of this site."""
 
 
+async def _admin_form(form: ViewerForm, page: AdminPage) -> FormData:
+    return form
+
+
+AdminForm = Annotated[FormData, Depends(_admin_form)]
+"""A form that an admin sent from a page of this site."""
+
+
 def field(form: FormData, name: str) -> str:
     """Return a field of a form, empty where it is missing or a file."""
     value = form.get(name, "")
@@ -99,12 +129,20 @@ def field(form: FormData, name: str) -> str:
 
 def set_session_cookie(request: Request, response: Response, session: Session) -> None:
     """Set the cookie; scripts can't read it, other sites can't send it."""
+    secure = is_secure(request)
     response.set_cookie(
-        COOKIE, session.secret, max_age=LIFETIME // 1000, httponly=True, samesite="strict",
-        secure=request.url.scheme == "https",
+        SECURE_COOKIE if secure else COOKIE, session.secret, max_age=LIFETIME // 1000,
+        httponly=True, samesite="strict", secure=secure,
     )  # fmt: skip
 
 
-def delete_session_cookie(response: Response) -> None:
+def delete_session_cookie(request: Request, response: Response) -> None:
     """Delete the cookie."""
-    response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    secure = is_secure(request)
+    name = SECURE_COOKIE if secure else COOKIE
+    response.delete_cookie(name, httponly=True, samesite="strict", secure=secure)
+
+
+def is_secure(request: Request) -> bool:
+    """Return whether the browser asked over HTTPS, as a trusted proxy or the settings say."""
+    return request.url.scheme == "https" or bool(request.app.state.secure_cookies)

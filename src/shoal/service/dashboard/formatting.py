@@ -5,8 +5,10 @@ from datetime import UTC, datetime
 
 from shoal.service.campaign import Campaign
 from shoal.service.dashboard.series import AVERAGED_ROUNDS, Series
+from shoal.service.homogeneity import ALARMING
 
 MISSING = "–"
+NOT_MEASURED = "not measured"
 REWARD = ".3f"
 
 _STATES = {
@@ -27,13 +29,13 @@ _TO_THE_FIRST = (
 _TO_THE_BEST = ("reward is the same", "reward is {:.0f} % above", "reward is {:.0f} % below")
 
 
-def number(value: float | None, spec: str = ",.0f") -> str:
+def number(value: float | None, spec: str = ",.0f", *, missing: str = MISSING) -> str:
     """Return a number by its format specification, or a dash for none.
 
     >>> number(12345), number(0.41234, REWARD), number(None), number(float("nan"))
     ('12,345', '0.412', '–', '–')
     """
-    return MISSING if value is None or math.isnan(value) else format(value, spec)
+    return missing if value is None or math.isnan(value) else format(value, spec)
 
 
 def share(part: int, whole: int) -> str:
@@ -92,10 +94,12 @@ def page_texts(
     ``charted`` names what the charts show; if not ``complete``, counts are not known.
     """
     latest = series.latest_reward
+    if len(series.reward) and math.isnan(series.reward[-1]):  # an older one is not the present one
+        latest = math.nan
     best = float(series.best[-1]) if len(series.best) else math.nan
     texts = {
         "rounds": number(series.last),
-        "reward": number(latest, REWARD),
+        "reward": number(latest, REWARD, missing=NOT_MEASURED if series.last else MISSING),
         "gain": "",
         "best": number(best, REWARD),
         "best_gain": compare(latest, best, _TO_THE_BEST),
@@ -123,6 +127,11 @@ def homogeneous(series: Series, campaign: Campaign) -> str:
     return f"{number(n_homogeneous)} ({share(n_homogeneous, n_totals)})"
 
 
+def is_alarming(series: Series) -> bool:
+    """Return whether so many totals show everyone's reward that something should be done."""
+    return series.count("homogeneous") > ALARMING * series.count("totals")
+
+
 def _captions(
     texts: dict[str, str], series: Series, campaign: Campaign, charted: list[str]
 ) -> dict[str, str]:
@@ -134,10 +143,11 @@ def _captions(
     )
     few = f"The {len(charted) - 1} most played arms of {len(campaign.arms)}. "
     first = number(series.first_reward, REWARD)
+    blind = "" if texts["reward"] != NOT_MEASURED else " Nobody was in a group of late."
     return {
         "caption_reward": f"Mean reward of those behind released totals: {texts['reward']} over "
         f"the last {min(AVERAGED_ROUNDS, series.last)} rounds, {first} over the first. The best "
-        f"single arm, by {texts['whose']}: {texts['best']}.{noise}",
+        f"single arm, by {texts['whose']}: {texts['best']}.{noise}{blind}",
         "caption_shares": "What users play, as a share of everyone in the round.",
         "caption_sizes": "The smallest of each in every round. No total may lie below C = "
         f"{campaign.min_reporters}; the smallest ever had {texts['smallest']} reporters. "

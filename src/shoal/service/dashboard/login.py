@@ -63,7 +63,7 @@ def log_out(page: auth.ViewerPage, form: auth.ViewerForm) -> Response:
     """End the session."""
     end_session(page.aggregator, page.session.secret)
     response = redirect("/login")
-    auth.delete_session_cookie(response)
+    auth.delete_session_cookie(page.request, response)
     return response
 
 

@@ -16,9 +16,10 @@ from starlette.datastructures import FormData
 from shoal.errors import ShoalError
 from shoal.policies import POLICIES
 from shoal.service.aggregator.releases import need_noise
-from shoal.service.campaign import NAME, Campaign
+from shoal.service.campaign import MOST_SEATS, NAME, Campaign
 from shoal.service.dashboard.auth import OperatorForm, OperatorPage, field
 from shoal.service.dashboard.rendering import PageRequest, PageRoute, compressed, redirect
+from shoal.service.homogeneity import ALARMING, TYPICAL_RATES, homogeneous_share
 from shoal.service.problems import ProblemError
 
 router = APIRouter(prefix="/new-campaign", route_class=PageRoute, include_in_schema=False)
@@ -111,7 +112,21 @@ def _form(page: PageRequest, values: dict[str, str], errors: Errors) -> Response
     return page.render(
         "new_campaign.html", status=422 if errors else 200, values=values, errors=errors,
         policies=POLICY_CHOICES, floor=page.aggregator.directory.floor,
+        expected=_expected(values),
     )  # fmt: skip
+
+
+def _expected(values: dict[str, str]) -> str:
+    """Return which share of totals would show everyone's reward, for typical rates."""
+    least = sum(n for n in map(_number, (values["min_group_size"], values["colluders"]))
+                if isinstance(n, int) and 0 <= n <= MOST_SEATS)  # fmt: skip
+    if values["epsilon"] or least < 1:
+        return ""
+    shares = [f"{homogeneous_share(r, least):.0%} at {r:.0%} ones" for r in TYPICAL_RATES]
+    return (
+        f"With C = {least}, so many totals would show everyone's reward: {', '.join(shares)}. From "
+        f"{ALARMING:.0%} on, take a larger C or noise."
+    )
 
 
 def _read(form: FormData, page: PageRequest, *, quick: bool = False) -> Draft:
@@ -158,6 +173,7 @@ def _try_policy(campaign: Campaign) -> Errors:
     except ShoalError as error:
         return {"epsilon": str(error)}
     try:
+        campaign.check_new()
         campaign.make_policy()
     except ShoalError as error:
         return _policy_errors(campaign, str(error))

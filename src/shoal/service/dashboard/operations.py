@@ -11,12 +11,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 
 from shoal.errors import InvalidInputError
+from shoal.service.aggregator.rounds import OPEN
 from shoal.service.campaign import WORD
 from shoal.service.dashboard import checks
 from shoal.service.dashboard.auth import OperatorForm, OperatorPage, field
 from shoal.service.dashboard.rendering import PageRequest, PageRoute, redirect
-from shoal.service.dashboard.user_file import read_users
 from shoal.service.problems import ROUND_ORDER, ProblemError
+from shoal.service.user_file import read_users
 from shoal.service.web.access import Name
 
 router = APIRouter(prefix="/campaigns/{name}", route_class=PageRoute, include_in_schema=False)
@@ -54,6 +55,25 @@ def close_round(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
         )  # fmt: skip
     page.aggregator.releases.close_round(name, number)
     return redirect(f"{address}?done=closed")
+
+
+@router.post("/abandon")
+def abandon_rounds(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
+    """Give up the last round, or those that the learner alone knows of."""
+    number, address = _round_number(form), f"/campaigns/{name}"
+    last = page.aggregator.rounds.latest(name)
+    if not field(form, "sure"):
+        lost = ""
+        if last is not None and last.state == OPEN:
+            lost = f" Round {last.number:,} is open: what was reported in it is deleted."
+        return page.confirm(
+            title=f"Abandon the rounds of {name} up to {number:,}?",
+            warning="Those that are not released will never be, and the campaign goes on with "
+            f"round {number + 1:,}.{lost}",
+            button="Abandon them", back=address, number=str(number),
+        )  # fmt: skip
+    page.aggregator.epochs.abandon(name, number)
+    return redirect(f"{address}?done=abandoned")
 
 
 @router.post("/check")
@@ -95,18 +115,68 @@ def _enrol(name: str, data: bytes, page: PageRequest) -> Response:
     return _users(name, page, done=done)
 
 
+@router.post("/users/leave")
+async def withdraw_users(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
+    """Let everyone in a file leave, or nobody, and forget their names where that is asked for."""
+    file = form.get("file")
+    data = await file.read() if isinstance(file, UploadFile) else b""
+    if not field(form, "sure"):
+        return await run_in_threadpool(_users, name, page, error="Tick the box below the file.")
+    return await run_in_threadpool(_withdraw, name, data, page, erase=bool(field(form, "erase")))
+
+
+def _withdraw(name: str, data: bytes, page: PageRequest, *, erase: bool) -> Response:
+    try:
+        users = read_users(data)
+        _, left = page.aggregator.directory.move(name, [], users, erase=erase)
+    except (InvalidInputError, ProblemError) as error:
+        reason = error.reason.title if isinstance(error, ProblemError) else str(error)
+        return _users(name, page, error=f"Nobody left: {reason}")
+    erased = " The names of all in the file are erased." if erase else ""
+    return _users(name, page, done=f"{left:,} users leave from the next round on.{erased}")
+
+
+@router.post("/archive")
+def archive_campaign(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
+    """End the campaign and forget its people."""
+    if not field(form, "sure"):
+        return page.confirm(
+            title=f"Archive {name}?",
+            warning="It ends for good: no round can be opened, and nobody can join. Its released "
+            "totals stay. Its users' names, and who was behind a total, are forgotten.",
+            button="Archive it", back=f"/campaigns/{name}",
+        )  # fmt: skip
+    page.aggregator.endings.archive(name)
+    return redirect(f"/campaigns/{name}?done=archived")
+
+
+@router.post("/delete")
+def delete_campaign(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
+    """Delete an archived campaign."""
+    if not field(form, "sure"):
+        return page.confirm(
+            title=f"Delete {name}?",
+            warning="Everything that is stored of it is deleted, its released totals among it. Its "
+            "name can't be used again. Backups that were made before still hold it.",
+            button="Delete it", back=f"/campaigns/{name}",
+        )  # fmt: skip
+    page.aggregator.endings.delete(name)
+    page.aggregator.notifier.notify()
+    return redirect("/?done=deleted")
+
+
 def _users(name: str, page: PageRequest, *, error: str = "", done: str = "") -> Response:
     directory = page.aggregator.directory
     roster = directory.roster(name)
     return page.render(
         "users.html", error=error, done=done, name=name, campaign=directory.campaign(name),
-        active=sum(roster.active), taken=len(roster.users),
+        active=sum(roster.active), taken=len(roster.users), archived=directory.is_archived(name),
     )  # fmt: skip
 
 
 def _round_number(form: FormData) -> int:
     number = field(form, "number")
-    if not number.isdecimal():
+    if not re.fullmatch(r"[1-9][0-9]{0,8}", number):  # as the HTTP interface's quick way
         raise ProblemError(ROUND_ORDER)
     return int(number)
 
@@ -130,7 +200,7 @@ def add_arm(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
         if not page.aggregator.add_arm(name, arm):
             return _arms(name, page, error=f"There is an arm {arm} already.")
     except ProblemError as error:
-        return _arms(name, page, error=error.reason.title)
+        return _arms(name, page, error=error.detail or error.reason.title)
     return redirect(f"/campaigns/{name}/arms?done=added")
 
 

@@ -14,7 +14,14 @@ from shoal.arrays import FloatArray
 from shoal.service.aggregator import Aggregator
 from shoal.service.campaign import Campaign, Frozen
 from shoal.service.dashboard.auth import require_reader
-from shoal.service.dashboard.formatting import OTHERS, REWARD, number, page_texts, round_state
+from shoal.service.dashboard.formatting import (
+    NOT_MEASURED,
+    OTHERS,
+    REWARD,
+    number,
+    page_texts,
+    round_state,
+)
 from shoal.service.dashboard.rendering import compressed
 from shoal.service.dashboard.series import Series, read_released
 from shoal.service.web.access import Name, Service
@@ -197,10 +204,15 @@ def _tables(
             for i in listed
         ]
 
+    def measured(row: list[str], i: int) -> list[str]:
+        reward = number(points.reward[i], REWARD, missing=NOT_MEASURED)
+        return [row[0], reward, *row[2:]]
+
     intervals = zip(estimates.arm, estimates.mean, estimates.low, estimates.high, strict=True)
+    rewards = rows([points.reward, points.best, [first] * n_points], REWARD)
     ranked = sorted(intervals, key=lambda row: -(row[1] or 0.0))
     return {
-        "reward": rows([points.reward, points.best, [first] * n_points], REWARD),
+        "reward": list(map(measured, rewards, listed)),
         "shares": rows(points.shares, ".0%"),
         "sizes": rows([points.crowd, points.group, points.total, [least] * n_points], ",.0f"),
         "groups": rows([points.whole, points.merged, points.withheld, points.homogeneous], ",.1f"),

@@ -11,13 +11,14 @@ from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.dashboard import assets, formatting
 from shoal.service.dashboard.sessions import Session
-from shoal.service.problems import FAULT, NOT_FOUND, ProblemError, Reason
+from shoal.service.problems import FAULT, NOT_FOUND, STORE_AWAY, ProblemError, Reason
 from shoal.service.web.guard import places
 
 log = logging.getLogger("shoal.service")
@@ -40,10 +41,13 @@ DONE = {
     "created": "The campaign was created. Enrol its users, then open the first round.",
     "opened": "The round was requested. It opens as soon as the learner has planned it.",
     "closed": "The round is closed and released.",
+    "abandoned": "The rounds were abandoned. The campaign goes on with the next one.",
     "checked": "Every rule has been checked.",
     "added": "The arm was added. It can be played from the next round on.",
     "retired": "The arm was retired. Nobody is assigned to it from the next round on.",
     "revoked": "The token was revoked.",
+    "archived": "The campaign is archived. Its people are forgotten; its totals stay.",
+    "deleted": "The campaign is deleted.",
 }
 """What a page says after a form was accepted, by the query parameter ``done``."""
 
@@ -132,7 +136,8 @@ class PageRoute(APIRoute):
                 raise
             except Exception as error:
                 log.error("fault %s at %s", type(error).__name__, places(error))
-                return error_page(request, FAULT)
+                away = isinstance(error, OperationalError)  # or its disk is full
+                return error_page(request, STORE_AWAY if away else FAULT)
 
         return handle_errors
 
@@ -140,6 +145,9 @@ class PageRoute(APIRoute):
 def error_page(request: Request, reason: Reason, detail: str = "") -> Response:
     """Return a page that says what was refused."""
     session = getattr(request.state, "session", None)
-    return render(
+    page = render(
         request, "error.html", session, status=reason.status, title=reason.title, detail=detail
     )
+    if reason.status == 503:
+        page.headers["Retry-After"] = "1"
+    return page

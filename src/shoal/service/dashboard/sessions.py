@@ -12,13 +12,16 @@ from hashlib import sha256
 
 from sqlalchemy import delete, insert, select
 
-from shoal.service.aggregator import Aggregator
+from shoal.service.actor import ACTOR
+from shoal.service.aggregator import Aggregator, audit_log
+from shoal.service.aggregator.tokens import Holder
 from shoal.service.clock import HOUR
 from shoal.service.store import aggregator as store
 from shoal.wire import Role
 
 LIFETIME = 12 * HOUR
-VIEWER_ROLES: tuple[Role, ...] = ("operator", "analyst")
+READER_ROLES: tuple[Role, ...] = ("operator", "analyst")  # that see campaigns
+VIEWER_ROLES: tuple[Role, ...] = ("admin", *READER_ROLES)
 MAX_FAILURES = 10  # a minute, from one address
 MINUTE = 60_000
 
@@ -27,11 +30,20 @@ _table = store.sessions
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Someone who has logged in: the token's name and role, and the secret in the cookie."""
+    """Someone who has logged in: the token, and the secret in the cookie."""
 
-    token: str
-    role: Role
+    holder: Holder
     secret: str
+
+    @property
+    def token(self) -> str:
+        """Return the token's name."""
+        return self.holder.name
+
+    @property
+    def role(self) -> Role:
+        """Return the token's role."""
+        return self.holder.role
 
     @property
     def csrf(self) -> str:
@@ -56,7 +68,9 @@ def begin_session(aggregator: Aggregator, token: str) -> Session | None:
     with aggregator.database.write() as connection:
         connection.execute(delete(_table).where(_table.c.expires_at <= now))
         connection.execute(insert(_table), row)
-    return Session(holder.name, holder.role, secret)
+        ACTOR.set(holder.name)
+        audit_log.append(connection, "session.begin", now=now)
+    return Session(holder, secret)
 
 
 def read_session(aggregator: Aggregator, secret: str) -> Session | None:
@@ -66,8 +80,8 @@ def read_session(aggregator: Aggregator, secret: str) -> Session | None:
         row = connection.execute(query).one_or_none()
     if row is None or row.expires_at <= aggregator.clock():
         return None
-    role = aggregator.access.still(row.token, bytes(row.token_digest))
-    return Session(row.token, role, secret) if role in VIEWER_ROLES else None
+    holder = aggregator.access.still(row.token, bytes(row.token_digest))
+    return Session(holder, secret) if holder and holder.role in VIEWER_ROLES else None
 
 
 def end_session(aggregator: Aggregator, secret: str) -> None:

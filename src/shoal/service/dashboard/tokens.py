@@ -1,45 +1,81 @@
-"""The operator's page of tokens: create them, shown once, and revoke them."""
+"""The page of tokens: operators read it, an admin makes, rotates and revokes them."""
 
 import re
 
 from fastapi import APIRouter, Response
 
-from shoal.service.aggregator.tokens import ROLES
+from shoal.service.aggregator.tokens import BOUND, ROLES
 from shoal.service.campaign import NAME
-from shoal.service.dashboard.auth import OperatorForm, OperatorPage, field
+from shoal.service.clock import DAY, HOUR
+from shoal.service.dashboard.auth import AdminForm, AdminPage, StaffPage, field
 from shoal.service.dashboard.rendering import PageRequest, PageRoute, redirect
+from shoal.service.problems import ProblemError
+from shoal.wire import EVERY_CAMPAIGN
 
 router = APIRouter(prefix="/tokens", route_class=PageRoute, include_in_schema=False)
 
+GRACE_HOURS = 24  # that a former secret works after a rotation on this page
+MAX_DAYS = 36_500
+
 
 @router.get("")
-def show_tokens(page: OperatorPage) -> Response:
-    """List the tokens by name and role."""
+def show_tokens(page: StaffPage) -> Response:
+    """List the tokens: who may do what, where, and until when."""
     return _tokens(page)
 
 
 @router.post("")
-def create_token(form: OperatorForm, page: OperatorPage) -> Response:
+def create_token(form: AdminForm, page: AdminPage) -> Response:
     """Create a token and show it once."""
     access, name, role = page.aggregator.access, field(form, "name"), field(form, "role")
-    if not re.fullmatch(NAME, name):
+    scope, days = field(form, "campaigns").replace(",", " ").split(), field(form, "days")
+    succeeds = field(form, "succeeds")
+    if not re.fullmatch(NAME, name) or (succeeds and not re.fullmatch(NAME, succeeds)):
         error = "The name must be 1 to 64 letters, digits, dots, hyphens or underscores."
         return _tokens(page, error=error)
     if role not in ROLES:
         return _tokens(page, error="The role must be one of those in the list.")
+    if not scope and role in BOUND:
+        return _tokens(page, error=f"Name the campaigns of the {role} token, or * for all.")
+    if not all(part == EVERY_CAMPAIGN or re.fullmatch(NAME, part) for part in scope):
+        return _tokens(page, error="Campaigns must be names, or * for all of them.")
+    if days and not (days.isascii() and days.isdecimal() and 1 <= int(days[:9]) <= MAX_DAYS):
+        return _tokens(page, error=f"Days must be a whole number from 1 to {MAX_DAYS}; or empty.")
     present_role = access.roles().get(name)
     if present_role and not field(form, "sure"):
         return page.confirm(
             title=f"Replace the token {name}?",
             warning="There is a token of that name. It stops working at once, wherever it is in "
             f"use.{_consequence(present_role)}",
-            button="Replace it", back="/tokens", name=name, role=role,
+            button="Replace it", back="/tokens", name=name, role=role, campaigns=" ".join(scope),
+            days=days, succeeds=succeeds,
         )  # fmt: skip
-    return _tokens(page, token=access.issue(name, role))
+    try:
+        token = access.issue(
+            name, role, campaigns=scope or [EVERY_CAMPAIGN], succeeds=succeeds or None,
+            expires_at=page.aggregator.clock() + int(days) * DAY if days else None,
+        )  # fmt: skip
+    except ProblemError as error:
+        return _tokens(page, error=error.reason.title)
+    return _tokens(page, token=token)
+
+
+@router.post("/rotate")
+def rotate_token(form: AdminForm, page: AdminPage) -> Response:
+    """Give a token a new secret and show it once."""
+    name = field(form, "name")
+    if not field(form, "sure"):
+        return page.confirm(
+            title=f"Rotate the token {name}?",
+            warning=f"It gets a new secret. The present one works for {GRACE_HOURS} more hours.",
+            button="Rotate it", back="/tokens", name=name,
+        )  # fmt: skip
+    _, token = page.aggregator.access.rotate(name, grace=GRACE_HOURS * HOUR)
+    return _tokens(page, token=token)
 
 
 @router.post("/revoke")
-def revoke_token(form: OperatorForm, page: OperatorPage) -> Response:
+def revoke_token(form: AdminForm, page: AdminPage) -> Response:
     """Revoke a token."""
     access, name = page.aggregator.access, field(form, "name")
     if not field(form, "sure"):
@@ -51,17 +87,22 @@ def revoke_token(form: OperatorForm, page: OperatorPage) -> Response:
             warning=f"It stops working at once, and can't be brought back.{consequence}",
             button="Revoke it", back="/tokens", name=name,
         )  # fmt: skip
-    access.revoke(name)
+    try:
+        access.revoke(name)
+    except ProblemError as error:
+        return _tokens(page, error=error.reason.title)
     return redirect("/tokens?done=revoked")
 
 
 def _consequence(role: str | None) -> str:
     """Return what else stops with a token of a role."""
     if role == "learner":
-        return " Without it the learner plans no rounds and learns nothing, in any campaign."
+        return " Without it the learner plans no rounds and learns nothing in its campaigns."
+    if role == "app":
+        return " Reports then need a token of the same name, or one that is named its successor."
     return ""
 
 
 def _tokens(page: PageRequest, *, token: str = "", error: str = "") -> Response:
-    tokens = sorted(page.aggregator.access.roles().items())
+    tokens = page.aggregator.access.records()
     return page.render("tokens.html", error=error, tokens=tokens, token=token)

@@ -4,28 +4,43 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from shoal.service.aggregator import Aggregator
+from shoal.service.aggregator import Aggregator, audit_log
 from shoal.service.audit import THREATS
 from shoal.service.dashboard import charts, checks
-from shoal.service.dashboard.auth import ViewerPage
-from shoal.service.dashboard.formatting import homogeneous
+from shoal.service.dashboard.auth import ReaderPage, StaffPage, ViewerPage
+from shoal.service.dashboard.formatting import homogeneous, is_alarming
 from shoal.service.dashboard.progress import campaign_view
-from shoal.service.dashboard.rendering import PageRoute
+from shoal.service.dashboard.rendering import PageRoute, redirect
 from shoal.service.dashboard.series import read_released
 from shoal.service.web.access import Name
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
+MAX_ENTRIES = 500  # of the audit log, on its page
+
 
 @router.get("/")
 def list_campaigns(page: ViewerPage) -> Response:
-    """List the campaigns."""
-    rows = [_row(page.aggregator, name) for name in page.aggregator.directory.names()]
-    return page.render("campaigns.html", rows=rows)
+    """List the campaigns; an admin begins with the tokens."""
+    holder = page.session.holder
+    if holder.role == "admin":
+        return redirect("/tokens")
+    names = [name for name in page.aggregator.directory.names() if holder.covers(name)]
+    return page.render("campaigns.html", rows=[_row(page.aggregator, name) for name in names])
+
+
+@router.get("/audit")
+def show_audit(page: StaffPage) -> Response:
+    """Show the last entries of the audit log."""
+    with page.aggregator.database.read() as connection:
+        entries = audit_log.read_last(
+            connection, limit=MAX_ENTRIES, campaigns=page.session.holder.campaigns
+        )
+    return page.render("audit.html", entries=entries, limit=MAX_ENTRIES)
 
 
 @router.get("/campaigns/{name}")
-def show_campaign(name: Name, page: ViewerPage) -> Response:
+def show_campaign(name: Name, page: ReaderPage) -> Response:
     """Show a campaign's curves."""
     campaign, view = page.aggregator.directory.campaign(name), campaign_view(page.aggregator, name)
     return page.render(
@@ -33,6 +48,8 @@ def show_campaign(name: Name, page: ViewerPage) -> Response:
         name=name,
         campaign=campaign,
         view=view,
+        learner=page.aggregator.epochs.learner_state(name),
+        ahead=page.aggregator.epochs.ahead(name),
         finished=campaign.horizon is not None and view.now.number >= campaign.horizon,
         data={
             "view": view.model_dump(),
@@ -44,7 +61,7 @@ def show_campaign(name: Name, page: ViewerPage) -> Response:
 
 
 @router.get("/campaigns/{name}/anonymity")
-def show_anonymity(name: Name, page: ViewerPage) -> Response:
+def show_anonymity(name: Name, page: ReaderPage) -> Response:
     """Show what was released, and whether every rule holds."""
     campaign = page.aggregator.directory.campaign(name)
     complete, series = read_released(page.aggregator, name)
@@ -55,6 +72,9 @@ def show_anonymity(name: Name, page: ViewerPage) -> Response:
         complete=complete,
         series=series,
         homogeneous=homogeneous(series, campaign),
+        alarming=is_alarming(series),
+        contested=page.aggregator.releases.n_contested(name),
+        abandoned=page.aggregator.n_abandoned(name),
         checked=checks.latest(page.aggregator, name),
         threats=THREATS,
     )

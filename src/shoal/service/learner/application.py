@@ -29,6 +29,10 @@ def create_app(learner: Learner, stopped: threading.Event) -> FastAPI:
     rounds.set_function(lambda: sum(run.learnt for run in list(learner.runs.values())))
     touch = Gauge("shoal_learner_in_touch", "Whether all goes well.", registry=registry)
     touch.set_function(lambda: float(learner.connected))
+    damaged = Gauge(
+        "shoal_quarantined_campaigns", "Campaigns whose state is damaged.", registry=registry
+    )
+    damaged.set_function(lambda: len(learner.quarantined))
 
     @app.get("/health")
     def health() -> dict[str, bool]:

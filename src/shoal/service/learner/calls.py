@@ -7,6 +7,7 @@ from shoal.arrays import BoolArray, IntArray
 from shoal.client.calls import Call, encode, path_of, read_as, read_nothing
 from shoal.wire import CountedRelease, Estimates, PlanWithEstimates, Release, Sync, TaskList
 
+LearntRelease = tuple[Release, BoolArray, IntArray]  # with who counts, and with whom
 Eligible = tuple[BoolArray, BoolArray]  # seats that hold an active user, and arms on offer
 
 
@@ -17,13 +18,14 @@ def read_tasks(sync: Sync) -> Call[TaskList]:
     )
 
 
-def read_release(name: str, number: int, n_seats: int) -> Call[tuple[Release, BoolArray]]:
-    """Read a release, and the seats that are part of one of its totals."""
+def read_release(name: str, number: int, n_seats: int) -> Call[LearntRelease]:
+    """Read a release, the seats that are part of one of its totals, and its groups."""
 
-    def read(content: bytes) -> tuple[Release, BoolArray]:
+    def read(content: bytes) -> LearntRelease:
         answer = msgspec.json.decode(content, type=CountedRelease)
         release = msgspec.json.decode(answer.release, type=Release)
-        return release, _bits(answer.counted, n_seats)
+        groups = np.frombuffer(answer.groups, "<i4").astype(np.int32)
+        return release, _bits(answer.counted, n_seats), groups
 
     return Call("GET", path_of("learner", "campaigns", name, "rounds", number, "release"), read)
 

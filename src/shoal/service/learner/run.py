@@ -8,19 +8,24 @@ resumes at the exact round and state.
 """
 
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 from sqlalchemy import delete, insert, select, update
 
 from shoal.arrays import BoolArray, IntArray
+from shoal.errors import ShoalError
 from shoal.model import Feedback
 from shoal.model.merging import merge_plan
 from shoal.service.campaign import Campaign, plan_hash
 from shoal.service.learner.container import pack, unpack
 from shoal.service.store import Database
 from shoal.service.store.learner import policies, runs
-from shoal.wire import Estimates, Total
+from shoal.wire import Estimates, LearnerProgress, Total
+
+STATE_VERSION = 1
+"""Of the form in which a policy's state is kept; 0.1 wrote none, and the same form."""
 
 
 class CampaignRun:
@@ -33,8 +38,8 @@ class CampaignRun:
         whose release may have been read.
     asked : bool
         Whether the policy has been asked for the plan in play; a restored one has not.
-    plan_round, plan_hash : int, str
-        The round that a plan was last drawn for, and the hash by which it is frozen.
+    plan_round : int
+        The round that a plan was last drawn for.
     """
 
     def __init__(self, campaign: Campaign) -> None:
@@ -43,9 +48,16 @@ class CampaignRun:
         self.learnt = 0
         self.reading = 0
         self.asked = False
-        self.plan_round, self.plan_hash = 0, ""
+        self.plan_round = 0
+        self._arms = self._groups = np.empty(0, np.int32)  # as they were proposed
+        self._numbers: set[int] = set()  # of the groups that are learnt from
         self.policy = campaign.make_policy()
         self._gathered: dict[str, Any] | None = None  # None at the start of a plan
+
+    def follow(self, progress: LearnerProgress) -> None:
+        """Go on from what is known of how far the campaign is."""
+        self.planned, self.learnt = progress.planned, progress.learnt
+        self.reading = progress.reading
 
     def plan(
         self, number: int, occupied: BoolArray, offered: BoolArray
@@ -63,8 +75,24 @@ class CampaignRun:
         sizes = np.bincount(groups[groups >= 0], minlength=plan.n_groups + 1)
         groups[(groups >= 0) & (sizes[groups] < self.campaign.min_reporters)] = -1
         arms = np.where(occupied, plan.arms, -1).astype(np.int32)
-        self.plan_round, self.plan_hash = number, plan_hash(arms, groups)
+        self.plan_round, self._arms, self._groups = number, arms, groups
+        self._numbers = set(groups.tolist())
         return arms, groups
+
+    def adopt(self, groups: IntArray, frozen: str) -> bool:
+        """Take over the groups of the plan in play; False where it is not this run's.
+
+        Its hash is ``frozen``. Where the learner draws the groups, others than its own are of users
+        that it left out: nothing is learnt of them.
+        """
+        if plan_hash(self._arms, groups) != frozen:
+            return False
+        chosen = self._groups >= 0
+        if self.campaign.grouping == "aggregator":
+            self.policy.regroup(groups)
+            self._numbers = set(groups.tolist())
+            return True
+        return bool(((groups[chosen] == self._groups[chosen]) | (groups[chosen] == -1)).all())
 
     def learn(self, totals: Sequence[Total], counted: BoolArray) -> bool:
         """Learn from one round's totals; return whether the policy has moved on to a new plan.
@@ -82,6 +110,8 @@ class CampaignRun:
         self._gathered = sums
         into = np.full(plan.n_groups, -1)
         for total in totals:
+            if not self._numbers.issuperset(total.parts):  # of users whom the learner left out
+                continue
             if plan.repeats == 1 or len(total.parts) == 1:
                 into[list(total.parts)] = total.parts[0]
                 sums["totals"][total.parts[0]] += total.total / self.campaign.reward_steps
@@ -131,6 +161,14 @@ class CampaignRun:
         self._gathered = unpack(feedback)
 
 
+class DamagedStateError(ShoalError):
+    """A campaign's stored state can't be read."""
+
+
+class UndefinedError(DamagedStateError):
+    """A campaign that is to be learnt again has no readable definition here."""
+
+
 class Records:
     """The runs in a store."""
 
@@ -142,15 +180,71 @@ class Records:
         with self._database.read() as connection:
             return list(connection.scalars(select(runs.c.campaign)))
 
+    def delete(self, name: str) -> None:
+        """Forget a campaign that was deleted."""
+        with self._database.write() as connection:
+            for table in (policies, runs):
+                connection.execute(delete(table).where(table.c.campaign == name))
+
+    def progress(self, name: str) -> LearnerProgress:
+        """Return how far a campaign is, whatever became of its state."""
+        query = select(runs.c.planned, runs.c.learnt, runs.c.reading)
+        with self._database.read() as connection:
+            return LearnerProgress(*connection.execute(query.where(runs.c.campaign == name)).one())
+
     def load(self, name: str) -> CampaignRun:
-        """Return a run as it was last kept."""
-        query = select(runs, policies.c.state).outerjoin(policies).where(runs.c.campaign == name)
+        """Return a run as it was last kept, or say that its state is damaged."""
+        columns = (policies.c.state, policies.c.version, policies.c.digest)
+        query = select(runs, *columns).outerjoin(policies).where(runs.c.campaign == name)
         with self._database.read() as connection:
             row = connection.execute(query).one()
-        run = CampaignRun(Campaign.model_validate_json(row.definition))
-        run.restore(row.state, row.feedback)
-        run.planned, run.learnt, run.reading = row.planned, row.learnt, row.reading
+        if not row.definition:
+            raise UndefinedError("its definition is lost")
+        if (row.version or 0) > STATE_VERSION:
+            raise DamagedStateError("a later release of Shoal has written it")
+        for state, digest in ((row.state, row.digest), (row.feedback, row.feedback_digest)):
+            if state is not None and digest not in (None, sha256(state).digest()):
+                raise DamagedStateError("it is not what was written")
+        try:
+            run = CampaignRun(Campaign.model_validate_json(row.definition))
+            run.restore(row.state, row.feedback)
+        except Exception as error:  # bytes that decode to anything at all
+            raise DamagedStateError(f"it can't be read: {type(error).__name__}") from error
+        run.follow(LearnerProgress(row.planned, row.learnt, row.reading))
         return run
+
+    def ask_to_relearn(self, name: str, *, forget_rounds: bool = False) -> bool:
+        """Ask for a campaign to be learnt again from its releases; False for an unknown one.
+
+        The learner that serves the store does it, at once or when it starts. With
+        ``forget_rounds`` it also forgets how far the campaign is.
+        """
+        asked = update(runs).where(runs.c.campaign == name).values(relearn=1 + forget_rounds)
+        with self._database.write() as connection:
+            return bool(connection.execute(asked).rowcount)
+
+    def forget_asked(self) -> list[str]:
+        """Forget the states of campaigns that are to be learnt again; return their names."""
+        with self._database.read() as connection:
+            asked = connection.execute(
+                select(runs.c.campaign, runs.c.relearn, runs.c.definition).where(runs.c.relearn > 0)
+            ).all()
+        for name, extent, definition in asked:
+            row: dict[str, Any] = {"learnt": 0, "relearn": 0, **_feedback_columns(pack(None))}
+            if extent > 1:
+                row |= {"planned": 0, "reading": 0}
+            if not _is_definition(definition):
+                row["definition"] = ""
+            with self._database.write() as connection:
+                connection.execute(delete(policies).where(policies.c.campaign == name))
+                connection.execute(update(runs).where(runs.c.campaign == name).values(row))
+        return [name for name, *_ in asked]
+
+    def define(self, name: str, run: CampaignRun) -> None:
+        """Keep a definition in place of one that could not be read."""
+        row = {"definition": run.campaign.model_dump_json()}
+        with self._database.write() as connection:
+            connection.execute(update(runs).where(runs.c.campaign == name).values(row))
 
     def add(self, name: str, run: CampaignRun) -> None:
         """Keep a new run; its policy's first state follows from the definition."""
@@ -159,7 +253,7 @@ class Records:
             "definition": run.campaign.model_dump_json(),
             "planned": run.planned,
             "learnt": run.learnt,
-            "feedback": run.feedback_state(),
+            **_feedback_columns(run.feedback_state()),
         }
         with self._database.write() as connection:
             connection.execute(insert(runs).values(row))
@@ -175,10 +269,24 @@ class Records:
 
     def keep_learnt(self, name: str, run: CampaignRun, *, moved_on: bool) -> None:
         """Keep what was learnt; the policy's state only where it has ``moved_on``."""
-        row = {"planned": run.planned, "learnt": run.learnt, "feedback": run.feedback_state()}
+        feedback = _feedback_columns(run.feedback_state())
+        row = {"planned": run.planned, "learnt": run.learnt, **feedback}
         with self._database.write() as connection:
             connection.execute(update(runs).where(runs.c.campaign == name).values(row))
             if moved_on:
                 connection.execute(delete(policies).where(policies.c.campaign == name))
-                state = {"campaign": name, "state": run.policy_state()}
-                connection.execute(insert(policies).values(state))
+                state = run.policy_state()
+                row = {"campaign": name, "state": state, "digest": sha256(state).digest()}
+                connection.execute(insert(policies).values(**row, version=STATE_VERSION))
+
+
+def _is_definition(text: str) -> bool:
+    try:
+        Campaign.model_validate_json(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _feedback_columns(feedback: bytes) -> dict[str, bytes]:
+    return {"feedback": feedback, "feedback_digest": sha256(feedback).digest()}

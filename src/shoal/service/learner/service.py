@@ -20,7 +20,7 @@ from shoal.client import Client, ServiceError, Total
 from shoal.errors import ShoalError
 from shoal.service.campaign import Campaign
 from shoal.service.learner import calls
-from shoal.service.learner.run import CampaignRun, Records
+from shoal.service.learner.run import CampaignRun, DamagedStateError, Records, UndefinedError
 from shoal.service.store import Database
 from shoal.wire import LearnerProgress, Sync, Task
 
@@ -41,21 +41,33 @@ class Learner:
         self.database = database
         self._client = client
         self._records = Records(database)
-        self.runs = {name: self._records.load(name) for name in self._records.names()}
+        self.runs: dict[str, CampaignRun] = {}
+        self.quarantined: dict[str, LearnerProgress] = {}  # whose states can't be read
+        self._undefined: dict[str, LearnerProgress] = {}  # whose definition was damaged as well
         self.connected = False
-        self._stale: set[str] = set()  # campaigns whose run in memory may be ahead of the store
+        self._stale: set[str] = set(self._records.names())  # whose runs are to be read again
+        self._load_stale()
 
     def work(self, *, wait: float) -> int:
         """Do all tasks there are, waiting up to ``wait`` seconds for some; return how many."""
-        for name in sorted(self._stale):
-            self.runs[name] = self._records.load(name)
-            self._stale.discard(name)
-        progress = {
-            name: LearnerProgress(run.planned, run.learnt, run.reading)
-            for name, run in self.runs.items()
-        }
-        tasks = self._client.run(calls.read_tasks(Sync(progress, wait))).tasks
+        self._stale.update(self._records.forget_asked())
+        self._load_stale()
+        progress = (
+            self.quarantined
+            | self._undefined
+            | {
+                name: LearnerProgress(run.planned, run.learnt, run.reading)
+                for name, run in self.runs.items()
+            }
+        )
+        sync = Sync(progress, wait, sorted(self.quarantined))
+        answer = self._client.run(calls.read_tasks(sync))
+        tasks = answer.tasks
         self.connected = True
+        for name in answer.deleted:
+            self._records.delete(name)
+            for known in (self.runs, self.quarantined, self._undefined):
+                known.pop(name, None)
         for task in tasks:
             try:
                 self._advance(task)
@@ -75,6 +87,20 @@ class Learner:
                 self.connected = False
             if not self.connected:
                 stopped.wait(0.5)
+
+    def _load_stale(self) -> None:
+        """Read runs from the store; a campaign whose state is damaged is left alone."""
+        for name in sorted(self._stale):
+            self.runs.pop(name, None)
+            self.quarantined.pop(name, None)
+            try:
+                self.runs[name] = self._records.load(name)
+            except UndefinedError:
+                self._undefined[name] = self._records.progress(name)
+            except DamagedStateError as error:
+                log.error("a campaign is quarantined, its state is damaged: %s", error)
+                self.quarantined[name] = self._records.progress(name)
+            self._stale.discard(name)
 
     def _advance(self, task: Task) -> None:
         name = task.campaign
@@ -97,10 +123,13 @@ class Learner:
             self._stale.add(name)
 
     def _add(self, name: str, definition: dict[str, Any]) -> CampaignRun:
-        if name in self._records.names():
+        run = CampaignRun(Campaign.model_validate(definition))
+        if name in self._undefined:  # it is to be learnt again, and began as the aggregator says
+            run.follow(self._undefined.pop(name))
+            self._records.define(name, run)
+        elif name in self._records.names():
             run = self._records.load(name)
         else:
-            run = CampaignRun(Campaign.model_validate(definition))
             self._records.add(name, run)
         self.runs[name] = run
         return run
@@ -121,12 +150,12 @@ class Learner:
                 n_arms = run.campaign.n_arms
                 eligible = self._client.run(calls.read_eligible(name, number, seats, n_arms))
                 run.plan(number, *eligible)
-            release, counted = self._client.run(calls.read_release(name, number, seats))
+            release, counted, groups = self._client.run(calls.read_release(name, number, seats))
         except ServiceError as error:
             if error.name not in _NO_RELEASE:
                 raise
         else:
-            if release.plan == run.plan_hash:
+            if run.adopt(groups, release.plan):
                 return release.totals, counted
             # Another learner's, before this one was restored: whose totals is not known.
             log.warning("a release follows another plan; its totals are left out")

@@ -43,12 +43,31 @@ def _round_key() -> Column[Any]:
     return Column("round_id", ForeignKey("rounds.id"), primary_key=True)
 
 
-keys = _table("keys", *_key("fingerprint", of=LargeBinary))  # of the key that blinds the sums
+# The fingerprint of the key that blinds the sums, and the boot of the machine that had it last.
+keys = _table("keys", *_key("fingerprint", of=LargeBinary), Column("boot", Text))
 
 tokens = _table(
     "tokens",
     *_key("name", of=Text),
     *_required("role", of=Text),
+    *_required("digest", of=LargeBinary),
+    Column("campaigns", Text, nullable=False, server_default='["*"]'),  # JSON; "*" is all of them
+    Column("created_at", BigInteger),
+    Column("expires_at", BigInteger),
+    Column("last_used", BigInteger),  # the day, in milliseconds
+    Column("succeeds", Text),  # the token whose reporting it may take over
+    Column("former_digest", LargeBinary),  # before it was rotated
+    Column("former_until", BigInteger),
+)
+
+# Who did what; each digest is of the one before and of the row. Rows are never changed or deleted.
+audit = _table(
+    "audit",
+    *_key("number"),
+    *_required("at", of=BigInteger),
+    *_required("actor", "action", of=Text),
+    Column("campaign", Text),
+    *_required("details", of=Text),  # JSON
     *_required("digest", of=LargeBinary),
 )
 
@@ -58,6 +77,9 @@ campaigns = _table(
     *_required("definition", of=Text),
     *_required("roster"),  # grows with every change of the seats
     *_required("created_at", of=BigInteger),
+    Column("source", Text),  # the name of the one token that reports, once it has
+    Column("ending", Text),  # archived, or deleted: then the row is all there is
+    Column("ended_at", BigInteger),
 )
 
 arms = _table(
@@ -92,6 +114,9 @@ rounds = _table(
     *_required("wanted_at", of=BigInteger),
     Column("opened_at", BigInteger),
     Column("closed_at", BigInteger),
+    Column("contested", Integer, nullable=False, server_default="0"),  # reports by a second source
+    Column("secret_mark", Text),  # which file holds the round's secret
+    Column("proposal", Text),  # the hash of what the learner asked for, where it differs
     UniqueConstraint("campaign", "number"),
 )
 

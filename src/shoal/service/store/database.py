@@ -34,6 +34,7 @@ from shoal.errors import InvalidInputError, ShoalError
 
 IDLE_SECONDS = 1.0  # after which a connection is tested before it is used
 CHECK_SECONDS = 5.0  # from one test write to the next
+LOCK_MILLISECONDS = 20_000  # to wait for what another transaction or program has locked
 LOCK_CHECK_SECONDS = 5.0  # from one check of PostgreSQL's lock to the next
 _SQLITE_HEADER = b"SQLite format 3\0"  # how its files begin
 _LOCK = 0x73686F616C  # of this database; any number that no other program is likely to take
@@ -173,6 +174,7 @@ def _prepare_postgresql(engine: Engine, read_only: bool) -> None:
     @event.listens_for(engine, "connect")
     def connect(connection: Any, record: Any) -> None:
         connection.execute("SET synchronous_commit = on")
+        connection.execute(f"SET lock_timeout = {LOCK_MILLISECONDS}")
         connection.commit()
 
     @event.listens_for(engine, "checkin")
@@ -201,7 +203,7 @@ def _prepare_sqlite(engine: Engine, read_only: bool) -> None:
         connection.isolation_level = None  # transactions begin below, not in the driver
         cursor = connection.cursor()
         for setting in (
-            "synchronous=FULL", "foreign_keys=ON", "busy_timeout=30000",
+            "synchronous=FULL", "foreign_keys=ON", f"busy_timeout={LOCK_MILLISECONDS}",
             f"query_only={int(read_only)}",
         ):  # fmt: skip
             cursor.execute(f"PRAGMA {setting}")

@@ -16,6 +16,8 @@ runs = Table(
     Column("learnt", Integer, nullable=False),  # last round whose release is in the states below
     Column("reading", Integer, nullable=False, server_default="0"),  # last that may have been read
     Column("feedback", LargeBinary, nullable=False),  # gathered for the plan in play
+    Column("feedback_digest", LargeBinary),  # none where version 0.1 wrote it
+    Column("relearn", Integer, nullable=False, server_default="0"),  # 1: asked for, 2: all of it
 )
 
 policies = Table(
@@ -23,4 +25,6 @@ policies = Table(
     metadata,
     Column("campaign", ForeignKey("runs.campaign"), primary_key=True),
     Column("state", LargeBinary, nullable=False),  # at the last change of plan
+    Column("version", Integer),  # of its form; none where version 0.1 wrote it
+    Column("digest", LargeBinary),
 )

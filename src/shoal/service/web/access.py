@@ -1,4 +1,4 @@
-"""Who may call a route: the token's role decides, and each route names its roles."""
+"""Who may call a route: the token's role and campaigns decide, and each route names its roles."""
 
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
@@ -7,9 +7,12 @@ from fastapi import Depends, Path, Request, Response
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from shoal.service.actor import ACTOR
 from shoal.service.aggregator import Aggregator
+from shoal.service.aggregator.tokens import Holder
 from shoal.service.campaign import NAME, USER
-from shoal.service.problems import FORBIDDEN, UNAUTHENTICATED, ProblemError
+from shoal.service.problems import FORBIDDEN, UNAUTHENTICATED, WRONG_CAMPAIGN, ProblemError
+from shoal.service.web.strict_json import StrictRequest
 from shoal.wire import Role
 
 _bearer = HTTPBearer(auto_error=False, description="A token as printed by shoal serve.")
@@ -30,17 +33,35 @@ Number = Annotated[int, Path(ge=1, le=2**31 - 1, description="Rounds count from 
 
 
 def allow(*roles: Role) -> Any:
-    """Return a dependency that admits these roles; its value is the caller's role."""
+    """Return a dependency that admits these roles; its value is the caller's token.
 
-    async def check(aggregator: Service, credentials: Credentials) -> Role:
-        role = aggregator.access.role_of(credentials.credentials) if credentials else None
-        if role is None:
+    A route about a campaign names it ``{name}`` and admits its tokens only, whether there is such
+    a campaign or not.
+    """
+
+    async def check(request: Request, aggregator: Service, credentials: Credentials) -> Holder:
+        holder = aggregator.access.holder(credentials.credentials) if credentials else None
+        if holder is None:
             raise ProblemError(UNAUTHENTICATED)
-        if role not in roles:
+        if holder.role not in roles:
             raise ProblemError(FORBIDDEN)
-        return role
+        require_campaign(request, holder)
+        ACTOR.set(holder.name)
+        return holder
 
     return Depends(check)
+
+
+def bearer_token(request: Request) -> str:
+    """Return the token of a request that was admitted."""
+    return request.headers["Authorization"].partition(" ")[2]
+
+
+def require_campaign(request: Request, holder: Holder) -> None:
+    """Refuse a token of other campaigns than the one that an address is about."""
+    campaign = request.path_params.get("name")
+    if campaign is not None and not holder.covers(campaign):
+        raise ProblemError(WRONG_CAMPAIGN)
 
 
 class TokenFirst(APIRoute):
@@ -55,6 +76,6 @@ class TokenFirst(APIRoute):
             aggregator = await service(request)
             if not (credentials and aggregator.access.role_of(credentials.credentials)):
                 raise ProblemError(UNAUTHENTICATED)
-            return await handler(request)
+            return await handler(StrictRequest(request.scope, request.receive))
 
         return check_token if self.body_field else handler

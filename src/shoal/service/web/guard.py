@@ -1,4 +1,4 @@
-"""The outermost layer: body limits, a last resort for faults, counts and one log line a request.
+"""The outermost layer: limits, a last resort for faults, counts and one log line a request.
 
 A log line has the method, the route's template, the status and the time; a fault has the type of
 the error and where it was raised. No path, query, body or message is logged, nor a method of the
@@ -15,12 +15,14 @@ from sqlalchemy.exc import OperationalError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shoal.service.campaign import MOST_SEATS
-from shoal.service.problems import FAULT, SLOW, STORE_AWAY, TOO_LARGE, ProblemError
+from shoal.service.problems import BUSY, FAULT, SLOW, STORE_AWAY, TOO_LARGE, ProblemError
 from shoal.service.web.answers import problem
 from shoal.service.web.metrics import Metrics, takes_reports
 
 log = logging.getLogger("shoal.service")
 
+MAX_REQUESTS = 1000  # that have arrived and are not answered, as where the store is locked
+HEALTH = "/health"  # waits for nothing
 HTTP_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
@@ -34,6 +36,7 @@ class Guard:
         self._metrics = metrics
         self._max_body_bytes = max_body_bytes
         self._body_seconds = body_seconds
+        self._arrived: set[int] = set()  # requests that are whole and not answered, by id()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -50,6 +53,8 @@ class Guard:
             await send(message)
 
         try:
+            if scope["path"] != HEALTH:
+                self._enter(scope)
             await self._app(scope, self._limited(scope, receive), send_and_note)
         except asyncio.CancelledError:  # the server stops and has waited long enough
             if not status:
@@ -61,6 +66,7 @@ class Guard:
                 log.error("fault %s at %s", type(error).__name__, places(error))
             if not status:
                 await problem(reason)(scope, receive, send_and_note)
+        self._arrived.discard(id(scope))
         seconds = time.perf_counter() - started
         route = getattr(scope.get("route"), "path", "none")
         method = scope["method"] if scope["method"] in HTTP_METHODS else "other"
@@ -68,6 +74,16 @@ class Guard:
         self._metrics.add_request(method, route, status, seconds, campaign=campaign)
         if not takes_reports(route, status):
             log.info("%s %s %d %.1f ms", method, route, status, 1e3 * seconds)
+
+    def _enter(self, scope: Scope, *, whole: bool = False) -> None:
+        """Count a request that has no body or has all of it; refuse it where there are too many.
+
+        One that is still to come is not counted: whoever sends slowly takes nobody's place.
+        """
+        if len(self._arrived) >= MAX_REQUESTS:
+            raise ProblemError(BUSY)
+        if whole or scope["method"] in ("GET", "HEAD"):
+            self._arrived.add(id(scope))
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
         ends = time.monotonic() + self._body_seconds
@@ -93,6 +109,8 @@ class Guard:
             complete = message["type"] == "http.request" and not message.get("more_body", False)
             if arrived > most:
                 raise ProblemError(TOO_LARGE)
+            if complete and id(scope) not in self._arrived:
+                self._enter(scope, whole=True)
             return message
 
         return limited

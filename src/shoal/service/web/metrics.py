@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from shoal.wire import StoredRelease
@@ -34,9 +34,19 @@ class PendingReports:
 
 
 class Metrics:
-    """The metrics of one process; ``shown`` returns the last round that people may see, or None."""
+    """The metrics of one process.
 
-    def __init__(self, shown: Callable[[str], int | None]) -> None:
+    ``shown`` returns the last round that people may see, or None; ``heard_at`` when the learner was
+    last in touch, and ``n_ahead`` in how many campaigns it knows of later rounds.
+    """
+
+    def __init__(
+        self,
+        shown: Callable[[str], int | None],
+        *,
+        heard_at: Callable[[], int] = lambda: 0,
+        n_ahead: Callable[[], int] = lambda: 0,
+    ) -> None:
         self._shown = shown
         self._reports_of = collections.defaultdict[str, PendingReports](PendingReports)
         # Releases that the learner has not on record, each with the reports before it.
@@ -55,11 +65,23 @@ class Metrics:
         )
         self._report_seconds = counter("shoal_report_seconds", "Time to answer them, in all.")
         self._refused = counter("shoal_refused_reports", "Reports refused, by reason.", ["reason"])
+        heard = Gauge(
+            "shoal_learner_heard_timestamp_seconds",
+            "When the learner was last in touch, 0 before that.",
+            registry=registry,
+        )
+        heard.set_function(lambda: heard_at() / 1000)
         self._rounds = counter("shoal_released_rounds", "Rounds released.")
         self._totals = counter("shoal_released_totals", "Totals released.")
         self._merged = counter("shoal_merged_totals", "Released totals of merged groups.")
         self._withheld = counter("shoal_withheld_groups", "Groups withheld.")
         self._homogeneous = counter("shoal_homogeneous_totals", "Totals of all 0 or all 1.")
+        self._contested = counter("shoal_contested_reports", "Reports by a second source.")
+        self._abandoned = counter("shoal_abandoned_rounds", "Rounds that operators abandoned.")
+        ahead = Gauge(
+            "shoal_learner_ahead", "Campaigns that wait for an operator.", registry=registry
+        )
+        ahead.set_function(n_ahead)
 
     def add_request(
         self, method: str, route: str, status: int, seconds: float, *, campaign: str = ""
@@ -85,6 +107,10 @@ class Metrics:
             self._releases.append((document, reports))
         self._count_shown()
 
+    def add_abandoned(self, n_rounds: int) -> None:
+        """Count rounds that were abandoned."""
+        self._abandoned.inc(n_rounds)
+
     def _count_shown(self) -> None:
         campaigns = {document.campaign for document, _ in list(self._releases)}
         last = {name: self._shown(name) or 0 for name in campaigns}  # may ask the store
@@ -105,6 +131,7 @@ class Metrics:
             self._merged.inc(sum(len(total.parts) > 1 for total in document.totals))
             self._withheld.inc(document.withheld)
             self._homogeneous.inc(document.homogeneous)
+            self._contested.inc(document.contested)
 
     def text(self) -> bytes:
         """Return everything in Prometheus's format."""

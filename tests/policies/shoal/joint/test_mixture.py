@@ -84,6 +84,7 @@ def test_chances_and_means_are_near_those_of_all_kinds_summed(
     np.testing.assert_allclose(found, exact @ np.array(means), atol=0.06)
 
 
+@pytest.mark.slow
 def test_intervals_hold_as_many_true_means_as_they_say() -> None:
     """Uniform means, from which the prior is learnt, early and late in a run.
 

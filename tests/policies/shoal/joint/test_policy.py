@@ -23,6 +23,7 @@ def _share(policy: str, means: np.ndarray, c: int, horizon: int, **options: floa
     return float(run.regret / (horizon * gaps.mean(axis=-1).sum()))
 
 
+@pytest.mark.slow
 def test_it_beats_ucb_that_sees_everyone(rng: np.random.Generator) -> None:
     means = np.stack([uniform(50, 5, rng=rng) for _ in range(2)])
     assert _share("shoal", means, 4, 10_000) < _share("ucb", means, 4, 10_000)
@@ -34,6 +35,7 @@ def test_thin_crowds_do_not_starve_it(rng: np.random.Generator) -> None:
     assert _share("shoal", means, 5, 10_000) < 0.9 * _share("pooled-thompson", means, 5, 10_000)
 
 
+@pytest.mark.slow
 def test_two_who_always_stand_together_are_told_apart(rng: np.random.Generator) -> None:
     means = np.stack([lower_bound("no-clusters", rng=rng, gap=0.2) for _ in range(10)])
     assert _share("shoal", means, 2, 10_000) < 0.1
@@ -96,6 +98,7 @@ def test_drift_must_not_be_negative(name: str) -> None:
         make_policy(name, Problem(20, 4, 3), rng=np.random.default_rng(0), options={"drift": -1})
 
 
+@pytest.mark.slow
 def test_with_drift_it_finds_new_favourites(rng: np.random.Generator) -> None:
     problem = Problem(40, 3, 3, horizon=6_000)
     policy = make_policy("shoal", problem, rng=rng, options={"drift": 1e-4})

@@ -8,6 +8,7 @@ import pytest
 from shoal.arrays import CountArray, FloatArray, IntArray, SmallFloatArray
 from shoal.grouping import RoundTotals
 from shoal.policies.shoal.constants import POPULATION
+from shoal.policies.shoal.joint.prior import SHARES
 from shoal.policies.shoal.population import prior as prior_module
 from shoal.policies.shoal.population.belief import (
     OBSERVED,
@@ -15,8 +16,19 @@ from shoal.policies.shoal.population.belief import (
     PopulationBelief,
     beta_variance,
 )
-from shoal.policies.shoal.population.posterior import Prior, infer, workspace
-from shoal.policies.shoal.population.prior import estimate, find_factors, learn_prior
+from shoal.policies.shoal.population.posterior import (
+    Evidence,
+    Prior,
+    core_variance,
+    infer,
+    workspace,
+)
+from shoal.policies.shoal.population.prior import (
+    estimate,
+    find_factors,
+    learn_prior,
+    share_likelihoods,
+)
 
 
 def random_evidence(rng: np.random.Generator, n_users: int, n_arms: int) -> PopulationBelief:
@@ -57,19 +69,79 @@ def test_posterior_is_that_of_the_dense_normal_model() -> None:
     rng = np.random.default_rng(0)
     belief = random_evidence(rng, 20, 6)
     own = rng.uniform(0.01, 0.1, 6)
-    prior = Prior(belief.means, belief.factors, own)
+    prior = Prior(belief.means, belief.factors, own, np.full(6, 0.1), np.full(6, 0.08))
     posterior = workspace(6, 2)
     for user in range(20):
         infer(prior, belief.evidence, user, posterior)
         before = np.linalg.inv(belief.factors @ belief.factors.T + np.diag(own))
         covariance = np.linalg.inv(before + np.diag(belief.evidence.precision[user]))
         means = covariance @ (before @ belief.means + belief.evidence.value[user])
-        np.testing.assert_allclose(posterior.means, means, rtol=1e-6)
+        np.testing.assert_allclose(posterior.core, means, rtol=1e-6)
         np.testing.assert_allclose(
             posterior.loadings @ posterior.loadings.T + np.diag(posterior.specific),
             covariance,
             atol=1e-8,
         )
+
+
+def test_a_user_of_unknown_kind_is_bayes_rule() -> None:
+    # On the arms that do not count, a user can only be core. On arm 0 the posterior follows from
+    # the prior of either kind, given what the other arms tell of a core user.
+    rng = np.random.default_rng(7)
+    belief = random_evidence(rng, 30, 4)
+    own, shares = rng.uniform(0.01, 0.05, 4), np.array([0.1, 1e-12, 1e-12, 1e-12])
+    prior = Prior(belief.means, belief.factors, own, shares, np.full(4, 0.3))
+    nothing = belief.evidence.precision[:, 0].copy()
+    posterior = workspace(4, 2)
+    found = 0
+    for user in range(30):
+        others = Evidence(belief.evidence.precision.copy(), belief.evidence.value.copy())
+        others.precision[user, 0] = others.value[user, 0] = 0.0
+        infer(prior, others, user, posterior)
+        core, spread = posterior.core[0], core_variance(posterior, 0)
+        grid = np.linspace(-4.0, 5.0, 20_001)
+        near = np.exp(-((grid - core) ** 2) / (2 * spread)) / np.sqrt(spread)
+        far = np.exp(-((grid - belief.means[0]) ** 2) / 0.6) / np.sqrt(0.3)
+        weight, value = nothing[user], belief.evidence.value[user, 0]
+        seen = np.exp(value * grid - weight * grid**2 / 2 - value * value / max(2 * weight, 1e-9))
+        near, far = 0.9 * near * seen, 0.1 * far * seen
+        both = near + far
+        mean = (both * grid).sum() / both.sum()
+        infer(prior, belief.evidence, user, posterior)
+        assert posterior.chances[0] == pytest.approx(far.sum() / both.sum(), rel=1e-4)
+        assert posterior.means[0] == pytest.approx(mean, rel=1e-4)
+        variance = (both * (grid - mean) ** 2).sum() / both.sum()
+        assert posterior.variances[0] == pytest.approx(variance, rel=1e-3)
+        found += posterior.chances[0] > 0.2
+    assert found > 0  # or nobody's kind was in doubt
+
+
+@pytest.mark.parametrize(("n_outsiders", "low", "high"), [(0, 0.0125, 0.02), (100, 0.08, 0.2)])
+def test_the_share_of_outsiders_is_learnt(n_outsiders: int, low: float, high: float) -> None:
+    # 1,000 users seen with a deviation of 0.1, outsiders with means that lie 0.5 higher.
+    rng = np.random.default_rng(11)
+    belief = PopulationBelief(1000, 2, 10)
+    tastes = np.full((1000, 2), 0.3)
+    tastes[:n_outsiders, 1] = 0.8
+    belief.means = np.array([0.3, 0.3])
+    belief.mean_variances[:] = 1e-6
+    belief.hidden[:] = 1e-4
+    give_evidence(belief, tastes, 100.0, rng)
+    tables = share_likelihoods(belief.prior(), belief.evidence, np.arange(1000))
+    likelihood = np.exp(tables - tables.max(axis=1, keepdims=True))
+    shares = likelihood @ SHARES / likelihood.sum(axis=1)
+    assert 0.0125 <= shares[0] < 0.02
+    assert low <= shares[1] < high
+
+
+def test_a_state_without_outsiders_is_taken_over() -> None:
+    belief = random_evidence(np.random.default_rng(12), 10, 3)
+    state = belief.state()
+    del state["shares"]
+    other = PopulationBelief(10, 3, 5)
+    other.restore(state)
+    assert np.array_equal(other.means, belief.means)
+    assert (other.shares == SHARES.mean()).all()
 
 
 @pytest.mark.parametrize(
@@ -240,8 +312,7 @@ def test_population_is_learnt_from_totals() -> None:
         for user in range(n_users):
             infer(belief.prior(), belief.evidence, user, posterior)
             predicted[user] = posterior.means[arms[user]]
-            variances[user] = posterior.specific[arms[user]]
-            variances[user] += (posterior.loadings[arms[user]] ** 2).sum()
+            variances[user] = posterior.variances[arms[user]]
         reported = np.ones(n_users, np.int64)
         absorb(belief, arms, groups, totals, reported, predicted, variances)
         if rounds < 10 or rounds % 20 == 0:
@@ -286,7 +357,7 @@ def test_rewards_and_their_lack_weigh_the_same() -> None:
         predicted, variances = np.zeros((2, 2), np.float32)
         for user in range(2):
             infer(belief.prior(), belief.evidence, user, posterior)
-            predicted[user], variances[user] = posterior.means[0], posterior.specific[0]
+            predicted[user], variances[user] = posterior.means[0], posterior.variances[0]
         absorb(belief, arms, groups, totals, reported, predicted, variances)
     assert belief.evidence.precision[0, 0] == pytest.approx(
         belief.evidence.precision[1, 0], rel=0.25

@@ -12,8 +12,8 @@ import numpy as np
 from shoal.arrays import FloatArray, IntArray, SmallFloatArray
 from shoal.grouping import RoundTotals
 from shoal.kernels import kernel
-from shoal.model import Stateful
-from shoal.policies.shoal.constants import POPULATION
+from shoal.model import State, Stateful
+from shoal.policies.shoal.constants import JOINT, POPULATION
 from shoal.policies.shoal.population.posterior import Evidence, Prior
 
 OBSERVED, EXPECTED = range(2)
@@ -31,10 +31,11 @@ class PopulationBelief(Stateful):
     """Everything that one shard believes: evidence of its users, and what they have in common.
 
     ``hidden`` is the variance that factors not found yet could have, (n_arms,); ``squares`` are the
-    squared errors of totals, observed and expected, (2, n_arms).
+    squared errors of totals, observed and expected, (2, n_arms). ``shares`` are the outsiders',
+    (n_arms,).
     """
 
-    changing = ("evidence", "means", "mean_variances", "factors", "hidden", "squares")
+    changing = ("evidence", "means", "mean_variances", "factors", "hidden", "squares", "shares")
     earlier_names: ClassVar = {"mean_variances": "doubts", "squares": "surprises"}
 
     def __init__(self, n_users: int, n_arms: int, min_group_size: int) -> None:
@@ -43,7 +44,12 @@ class PopulationBelief(Stateful):
         self.mean_variances = np.full(n_arms, POPULATION.first_variance)
         self.factors = np.zeros((n_arms, 0))
         self.hidden = np.full(n_arms, POPULATION.first_variance)
+        self.shares = np.full(n_arms, np.mean(JOINT.outsider_shares))
         self.squares = np.full((2, n_arms), POPULATION.noise_prior * min_group_size)
+
+    def restore(self, state: State) -> None:
+        """Take over a ``state``; one of version 0.1 knows nothing of outsiders."""
+        super().restore({"shares": self.shares, **state})
 
     @property
     def overdispersion(self) -> FloatArray:
@@ -52,8 +58,14 @@ class PopulationBelief(Stateful):
         return ratio
 
     def prior(self) -> Prior:
-        """Return the prior of a new user; what is not known yet counts as specific."""
-        return Prior(self.means, self.factors, self.hidden + self.mean_variances)
+        """Return the prior of a new user; what is not known yet counts as specific.
+
+        Outsiders have the variance of uniform means around b, or that of the core if it is more.
+        """
+        specific = self.hidden + self.mean_variances
+        core = (self.factors**2).sum(axis=1) + specific
+        outsider = np.maximum(self.means * (1 - self.means) / 3, core)
+        return Prior(self.means, self.factors, specific, self.shares, outsider)
 
     def add_drift(self, drift: float) -> None:
         """Let every mean move by a variance of ``drift``: 1 / L becomes 1 / L + drift."""

@@ -1,6 +1,6 @@
-"""Which arm is worth playing for a while: the value of a block of plays, user by user.
+"""Which arm is worth testing: the value of a number of plays, user by user.
 
-The formulas are in docs/theory.md, "Block lookahead" and "Heavy tails".
+The formulas are in docs/theory.md, "Tests".
 """
 
 import math
@@ -12,14 +12,25 @@ from shoal.arrays import BoolArray, FloatArray, IntArray, SmallFloatArray
 from shoal.grouping import draw, play_favourites, small_crowds
 from shoal.kernels import kernel
 from shoal.policies.shoal.constants import POPULATION
+from shoal.policies.shoal.joint.value_of_information import expected_improvement
 from shoal.policies.shoal.population.belief import Decision
-from shoal.policies.shoal.population.posterior import Evidence, Posterior, Prior, infer, workspace
+from shoal.policies.shoal.population.posterior import (
+    Evidence,
+    Posterior,
+    Prior,
+    infer,
+    workspace,
+)
 
 NO_ASSIGNMENTS = np.empty(0, np.int32)
-BLOCK_SHARES = np.array(POPULATION.block_shares)
-BLOCK_HALVINGS = np.array(POPULATION.block_halvings)
-THRESHOLDS = np.arange(0.0, POPULATION.max_deviations + 0.5, 1 / POPULATION.table_steps)
-IMPROVEMENTS = (1 - THRESHOLDS * np.arctan2(1, THRESHOLDS)) / math.pi
+CORE_END, OUTSIDER_END = POPULATION.early_ends
+
+
+class Test(NamedTuple):
+    """What playing an arm for a while gains until the end, and for how long, as expected."""
+
+    gain: float  # reward
+    length: float  # rounds
 
 
 class Explorers(NamedTuple):
@@ -109,10 +120,7 @@ def _settle(user: int, arm: int, posterior: Posterior, decision: Decision) -> No
     """Let the user play ``arm``, and record what is predicted of it."""
     decision.arms[user] = arm
     decision.predicted[user] = posterior.means[arm]
-    variance = posterior.specific[arm]
-    for a in range(posterior.loadings.shape[1]):
-        variance += posterior.loadings[arm, a] ** 2
-    decision.variances[user] = variance
+    decision.variances[user] = posterior.variances[arm]
 
 
 @kernel()
@@ -146,7 +154,7 @@ def _look_ahead(
     rounds_left: float,
     covariance: FloatArray,
 ) -> int:
-    """Return the arm of the most valuable block; ``covariance`` is workspace."""
+    """Return the arm of the most valuable test; ``covariance`` is workspace."""
     means, loadings = posterior.means, posterior.loadings
     n_arms, rank = loadings.shape
     favourite = _favourite(posterior, able)
@@ -162,35 +170,55 @@ def _look_ahead(
     for arm in range(n_arms):
         if not able[arm]:
             continue
-        gap = means[favourite] - means[arm]
-        total_noise = noise[arm] * prior.means[arm] * (1.0 - prior.means[arm])
-        halving = total_noise / covariance[arm, arm]
-        for length in range(len(BLOCK_SHARES)):
-            longest = BLOCK_SHARES[length] * rounds_left
-            block = max(min(longest, BLOCK_HALVINGS[length] * halving), 1.0)
-            if block > rounds_left:
-                continue
-            per_deviation = 1.0 / math.sqrt(covariance[arm, arm] + total_noise / block)
-            improvement = 0.0
-            for other in range(n_arms):
-                if other == favourite or not able[other]:
-                    continue
-                deviation = abs(covariance[other, arm] - covariance[favourite, arm])
-                deviation *= per_deviation
-                behind = means[favourite] - means[other]
-                if deviation * POPULATION.max_deviations > behind:
-                    improved = deviation * _expected_improvement(behind / deviation)
-                    improvement = max(improvement, improved)
-            value = (rounds_left - block) * improvement - block * gap
-            if value > highest:
-                chosen, highest = arm, value
+        loss = means[favourite] - means[arm]
+        noise_variance = noise[arm] * prior.means[arm] * (1.0 - prior.means[arm])
+        variance = covariance[arm, arm]
+        core = Test(0.0, 1.0)
+        for other in range(n_arms):
+            if other != favourite and able[other]:
+                moved = (covariance[other, arm] - covariance[favourite, arm]) ** 2 / variance
+                behind = means[favourite] - (posterior.core[arm] if other == arm else means[other])
+                test = best_test(behind, moved, noise_variance / variance, rounds_left, CORE_END)
+                if test.gain > core.gain:
+                    core = test
+        outsider = Test(0.0, 1.0)
+        if arm != favourite:
+            variance = posterior.outsider_variances[arm]
+            behind = means[favourite] - posterior.outsider[arm]
+            halving = noise_variance / variance
+            outsider = best_test(behind, variance, halving, rounds_left, OUTSIDER_END)
+        chance = posterior.chances[arm]
+        price = (1.0 - chance) * core.gain / core.length
+        price += chance * outsider.gain / outsider.length
+        value = (1.0 - chance) * _net(core, loss) + chance * _net(outsider, loss)
+        if price > loss and value > highest:
+            chosen, highest = arm, value
     return chosen
 
 
+@kernel(fastmath=True)
+def best_test(
+    gap: float, variance: float, halving: float, rounds_left: float, early_end: float
+) -> Test:
+    """Return a test of an arm that is ``gap`` behind and moves by up to ``variance``.
+
+    ``halving`` is the number of plays that halve the variance of what is played. The best number
+    is that of ``joint.value_of_information.price``; nothing is gained where it takes too long.
+    """
+    nothing, most = Test(0.0, 1.0), POPULATION.max_deviations
+    ratio = gap * gap / max(variance, 1e-12) if gap >= 0.0 else 1.0
+    if variance <= 1e-12 or ratio > most * most:
+        return nothing
+    n = max(1.0, 0.25 * halving * (ratio - 1.0 + math.sqrt(1.0 + 6.0 * ratio + ratio * ratio)))
+    deviation = math.sqrt(variance / (1.0 + halving / n))
+    if n > 0.5 * rounds_left or gap > most * deviation:
+        return nothing
+    chance = min(1.0, math.erfc(gap / math.sqrt(2.0 * variance)))  # twice that the arm is better
+    gain = (rounds_left - n) * deviation * expected_improvement(-gap / deviation)
+    return Test(gain, n * (chance + (1.0 - chance) * early_end))
+
+
 @kernel()
-def _expected_improvement(threshold: float) -> float:
-    """Return E[(t - threshold)+], between two entries of the table."""
-    place = threshold * POPULATION.table_steps
-    below = int(place)
-    part = place - below
-    return float(IMPROVEMENTS[below] * (1.0 - part) + IMPROVEMENTS[below + 1] * part)
+def _net(test: Test, loss: float) -> float:
+    """Return what a test gains less what it costs, where it gains anything."""
+    return test.gain - test.length * loss if test.gain > 0.0 else 0.0

@@ -1,7 +1,7 @@
 """The learner for large populations: users share a prior that is learnt from everyone.
 
 Each user's posterior combines its evidence with a prior learnt from all evidence (``belief``,
-``prior``). Users play the arm of the best block lookahead (``lookahead``), a panel explores for all
+``prior``). Users test the arms that are worth it (``lookahead``), a panel explores for all
 as long as that pays (``panel``), users drawn at random try each new arm, and each arm's crowd is
 cut into random groups. Nobody explores unseen. A round costs O(n_users), whatever happened before;
 a user takes about a hundred bytes at ten arms.
@@ -32,13 +32,14 @@ from shoal.policies.shoal.population.prior import learn_prior
 
 
 class PopulationPolicy(Policy):
-    """A learnt prior over users, block lookahead, and a panel that explores for all.
+    """A learnt prior over users, lookahead, and a panel that explores for all.
 
     ``make_shoal`` says what ``drift`` is.
     """
 
     changing = (*Policy.changing, "shards")
     takes_merged = True
+    takes_groups = True
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator, drift: float = 0.0) -> None:
         super().__init__(problem, rng=rng)
@@ -91,13 +92,16 @@ class PopulationPolicy(Policy):
         return ArmMeans.normal(means, np.sqrt(variances))
 
     def beliefs(self) -> Beliefs:
-        """Return what is believed of every user; outsiders are not modelled here."""
+        """Return what is believed of every user, from the posterior of both kinds of users."""
         beliefs = [shard.belief for shard in self.shards]
         parts = [marginals(belief.prior(), belief.evidence) for belief in beliefs]
-        means, variances = (np.concatenate(part) for part in zip(*parts, strict=True))
-        deviations = np.sqrt(variances)
-        best = best_chances(np.ones((1, *means.shape)), means[None], deviations[None])
-        return Beliefs(means, deviations, best, np.zeros_like(means))
+        chances, means, variances = (
+            np.concatenate(part, axis=1) for part in zip(*parts, strict=True)
+        )
+        mean = (chances * means).sum(axis=0)
+        variance = (chances * (variances + (means - mean) ** 2)).sum(axis=0)
+        best = best_chances(chances, means, np.sqrt(variances))
+        return Beliefs(mean, np.sqrt(variance), best, chances[1])
 
     def _rounds_left(self, rounds: int) -> float:
         return rounds_left(
@@ -148,11 +152,13 @@ class PopulationShard(Stateful):
         n_present = int(self.allowed.any(axis=1).sum())
         observed = self.panel_share * n_present >= least * n_arms  # else the panel is too small
         share = self.panel_share if observed else 0.0
+        noise = belief.overdispersion * least
+        noise[self.attempts_left > 0] = POPULATION.unknown_variance  # left to those who have to try
         explorers = Explorers(self.panel_ranks, share, self._assign(n_present, rng))
         parts = POPULATION.period_parts
         period = int(max(1, min(POPULATION.max_period, rounds // parts, left // parts)))
         decide(
-            prior, belief.evidence, self.allowed, explorers, belief.overdispersion * least,
+            prior, belief.evidence, self.allowed, explorers, noise,
             DecisionSchedule(left, rounds, period), decision_seed, self.decision,
         )  # fmt: skip
         return_unseen(prior, belief.evidence, self.allowed, least, self.decision)

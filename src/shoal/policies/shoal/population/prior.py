@@ -11,16 +11,26 @@ users' means over arms, has a likelihood. Three steps estimate it:
    the diagonal): an eigenvalue y beyond 2 sqrt(K) is a factor of size sqrt(y² - 4K).
 3. *Plausibility*. A factor is shrunk once more by p² / (p² + K), as in docs/theory.md.
 
-The ``hidden`` variance is that of Beta(1, .), less what the step's precision excludes.
+The ``hidden`` variance is that of Beta(1, .), less what the step's precision excludes. The share
+of outsiders is the posterior mean over ``SHARES``, as in ``joint.prior``, arm by arm.
 """
+
+import math
 
 import numpy as np
 
 from shoal.arrays import FloatArray, LongArray
 from shoal.kernels import kernel
 from shoal.policies.shoal.constants import POPULATION
+from shoal.policies.shoal.joint.prior import SHARES
 from shoal.policies.shoal.population.belief import PopulationBelief, beta_variance
-from shoal.policies.shoal.population.posterior import Evidence, Prior, infer, workspace
+from shoal.policies.shoal.population.posterior import (
+    Evidence,
+    Prior,
+    infer_core,
+    log_odds,
+    workspace,
+)
 from shoal.threads import one_thread
 
 
@@ -37,6 +47,9 @@ def learn_prior(belief: PopulationBelief, users: LongArray) -> None:
     limit = np.minimum(1.0, POPULATION.max_factor_ratio * means * (1 - means) / explained)
     belief.factors = np.ascontiguousarray(factors * np.sqrt(limit)[:, None])
     belief.hidden = 1 / (1 / largest + scale**2 / np.sqrt(n_arms))
+    tables = share_likelihoods(belief.prior(), belief.evidence, users)
+    likelihood = np.exp(tables - tables.max(axis=1, keepdims=True))
+    belief.shares = likelihood @ SHARES / likelihood.sum(axis=1)
 
 
 def estimate(belief: PopulationBelief, users: LongArray) -> tuple[FloatArray, FloatArray]:
@@ -45,7 +58,8 @@ def estimate(belief: PopulationBelief, users: LongArray) -> tuple[FloatArray, Fl
     rows, columns = np.tril_indices(n_arms)
     n_summed = max(POPULATION.min_summed, POPULATION.max_terms // len(rows) ** 2)
     stride = -(-len(users) // n_summed)
-    prior = Prior(belief.means, belief.factors, np.zeros(n_arms))
+    nothing = np.zeros(n_arms)
+    prior = Prior(belief.means, belief.factors, nothing, nothing, nothing)
     score, information = _score(prior, belief.evidence, users, max(stride, 1))
     information = np.tril(information) + np.tril(information, -1).T
     diagonal = np.diag(information)
@@ -107,10 +121,10 @@ def _score(
     summed = 0
     for place in range(len(users)):
         precision, value = evidence.precision[users[place]], evidence.value[users[place]]
-        infer(prior, evidence, users[place], posterior)
+        infer_core(prior, evidence, users[place], posterior)
         entry = 0
         for j in range(n_arms):
-            pull[j] = value[j] - precision[j] * posterior.means[j]
+            pull[j] = value[j] - precision[j] * posterior.core[j]
             for k in range(j + 1):
                 shared = 0.0
                 for a in range(rank):
@@ -138,3 +152,20 @@ def _add_information(weight: FloatArray, information: FloatArray) -> None:
                 for q in range(p + 1):
                     information[entry, start + q] += one[p] * other[q] + one[q] * other[p]
             entry += 1
+
+
+@kernel(fastmath=True)
+def share_likelihoods(prior: Prior, evidence: Evidence, users: LongArray) -> FloatArray:
+    """Return the log likelihood of each share of outsiders on each arm, (n_arms, n_shares)."""
+    n_arms, rank = prior.factors.shape
+    tables = np.zeros((n_arms, len(SHARES)))
+    posterior = workspace(n_arms, rank)
+    for user in users:
+        infer_core(prior, evidence, user, posterior)
+        for arm in range(n_arms):
+            weight, value = evidence.precision[user, arm], evidence.value[user, arm]
+            if weight > 0.0:
+                ratio = math.exp(min(log_odds(prior, weight, value, arm, posterior), 300.0))
+                for index in range(len(SHARES)):
+                    tables[arm, index] += math.log1p(SHARES[index] * (ratio - 1.0))
+    return tables

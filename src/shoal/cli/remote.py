@@ -1,0 +1,77 @@
+"""What the commands that call a running service share: its address, a token, and a client."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shoal.cli.serve import need_service
+from shoal.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from shoal.client import Client
+
+RemoteOptions = dict[str, Any]
+PATIENCE = 10.0  # seconds that a service may take to come up
+
+
+def remote(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options --url, --tokens and --json to a group, whose commands share them."""
+
+    @click.option(
+        "--url", default="http://127.0.0.1:8000", envvar="SHOAL_URL", help="The service's address."
+    )
+    @click.option(
+        "--tokens",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="The file with tokens that the first start wrote; SHOAL_TOKEN wins over it.",
+    )
+    @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+    @click.pass_context
+    @wraps(command)
+    def run(ctx: click.Context, /, **options: Any) -> None:
+        ctx.obj = options
+
+    return run
+
+
+@contextmanager
+def connect(options: RemoteOptions, role: str) -> Iterator[Client]:
+    """Open a client with the token that the environment or the file has for a role."""
+    need_service()
+    from shoal.client import Client
+
+    with Client(options["url"], find_token(options["tokens"], role), patience=PATIENCE) as client:
+        yield client
+
+
+def find_token(file: Path | None, role: str) -> str:
+    """Return SHOAL_TOKEN, the role's own variable, or the role's line of a file of tokens."""
+    name = f"SHOAL_{role.upper()}_TOKEN"
+    if file is None:
+        token = os.environ.get("SHOAL_TOKEN") or os.environ.get(name)
+        if token:
+            return token
+        file = Path(os.environ.get("SHOAL_DATA") or "shoal-data") / "tokens.env"
+    try:
+        lines = dict(line.split("=", 1) for line in file.read_text().splitlines() if "=" in line)
+    except OSError:
+        lines = {}
+    if name not in lines:
+        raise InvalidInputError(
+            f"SHOAL_TOKEN must be the token of role {role}; neither it nor {name} is set, and "
+            f"{file} does not have it."
+        )
+    return lines[name]
+
+
+def show(options: RemoteOptions, value: Any, text: str) -> None:
+    """Print an answer, for people or as JSON."""
+    click.echo(json.dumps(value) if options["as_json"] else text)

@@ -1,0 +1,89 @@
+"""``shoal token``: an admin's work with tokens, over HTTP."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import click
+
+from shoal.cli.remote import RemoteOptions, connect, remote, show
+
+
+@click.group(name="token")
+@remote
+def command() -> None:
+    """Create, list, rotate and revoke tokens of a running service.
+
+    SHOAL_TOKEN, or the first start's file of tokens, has an admin's token.
+    """
+
+
+@command.command()
+@click.argument("name")
+@click.argument("role")
+@click.option("--campaign", "campaigns", multiple=True, help="A campaign it is for; * for all.")
+@click.option("--days", type=click.FloatRange(0, min_open=True), help="Days until it ends.")
+@click.option("--succeeds", help="The app token whose reporting it takes over.")
+@click.pass_obj
+def create(
+    options: RemoteOptions,
+    name: str,
+    role: str,
+    campaigns: tuple[str, ...],
+    days: float | None,
+    succeeds: str | None,
+) -> None:
+    """Create a token NAME for ROLE, in place of any of that name, and print it once."""
+    with connect(options, "admin") as client:
+        token = client.token(
+            name, role, campaigns=list(campaigns) or None, expires_days=days, succeeds=succeeds
+        )
+    show(options, {"name": name, "token": token}, token)
+
+
+@command.command(name="list")
+@click.pass_obj
+def list_tokens(options: RemoteOptions) -> None:
+    """List the tokens: role, campaigns, end and day of last use; never a secret."""
+    with connect(options, "admin") as client:
+        tokens = client.tokens()
+    if options["as_json"]:
+        from msgspec import to_builtins
+
+        show(options, to_builtins(tokens), "")
+        return
+    from shoal.cli import console
+
+    rows = [
+        (name, token.role, ", ".join(token.campaigns), _day(token.expires_at, "never"),
+         _day(token.last_used, "not yet"))
+        for name, token in tokens.items()
+    ]  # fmt: skip
+    console.table("Tokens", ["name", "role", "campaigns", "ends", "last used"], rows)
+
+
+def _day(milliseconds: int | None, missing: str) -> str:
+    if milliseconds is None:
+        return missing
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d}"
+
+
+@command.command()
+@click.argument("name")
+@click.option("--hours", default=24.0, type=click.FloatRange(0), help="The former one works on.")
+@click.pass_obj
+def rotate(options: RemoteOptions, name: str, hours: float) -> None:
+    """Give the token NAME a new secret, and print it once."""
+    with connect(options, "admin") as client:
+        token = client.rotate(name, grace_hours=hours)
+    show(options, {"name": name, "token": token}, token)
+
+
+@command.command()
+@click.argument("name")
+@click.pass_obj
+def revoke(options: RemoteOptions, name: str) -> None:
+    """Revoke the token NAME, at once."""
+    with connect(options, "admin") as client:
+        client.revoke(name)
+    show(options, {"revoked": name}, f"{name} is revoked")

@@ -1,0 +1,107 @@
+"""A witness outside the folder: which rounds may have been released, whatever the stores say.
+
+If both stores, the key and the rounds' secrets go back to an old state together, nobody in the
+folder remembers what was released since. The witness is one small file elsewhere: on another
+volume, that snapshots of the folder leave alone. It is written before a release is committed, and
+read at the start: a round that may have been released, and that the store does not hold as
+released, is abandoned.
+
+It also has the last entry of the audit log, so that entries that were cut off show.
+"""
+
+import logging
+from pathlib import Path
+
+import msgspec
+from sqlalchemy import Connection, select
+
+from shoal.errors import ShoalError
+from shoal.files import write_atomically
+from shoal.service.aggregator import audit_log, rounds
+from shoal.service.aggregator.epochs import abandon_through
+from shoal.service.problems import STORE_AWAY, ProblemError
+from shoal.service.store import Database
+from shoal.service.store import aggregator as store
+
+log = logging.getLogger("shoal.service")
+
+
+class Statement(msgspec.Struct):
+    """What the file says: the last round that may be released, and the audit log's last entry."""
+
+    rounds: dict[str, int] = msgspec.field(default_factory=dict)
+    audit: int = 0
+    digest: str = audit_log.ORIGIN.hex()
+
+
+class Witness:
+    """The file, and what it says."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._statement = read_statement(file)
+
+    @property
+    def knows(self) -> bool:
+        """Return whether there is a file: one that is new, or was lost, knows nothing."""
+        return self._file.is_file()
+
+    def note(self, connection: Connection, campaign: str, number: int) -> None:
+        """Put on record that a round is going to be released; it is durable when this returns."""
+        self._statement.rounds[_key(connection, campaign)] = number
+        self._write(connection)
+
+    def reconcile(self, database: Database, *, now: int) -> None:
+        """Abandon rounds that may have been released before the store went back."""
+        with database.write() as connection:
+            if audit_log.digest_of(connection, self._statement.audit) is None:
+                log.warning("the store is older than its witness")
+            names = connection.scalars(select(store.campaigns.c.name)).all()
+            for name in names:
+                number = self._statement.rounds.get(_key(connection, name), 0)
+                last = rounds.latest(connection, name)
+                ended = last is not None and last.state in (rounds.RELEASED, rounds.ABANDONED)
+                known = (last.number if last else 0) + ended  # the first that may be played
+                if known > number:
+                    continue
+                if n_rounds := abandon_through(connection, name, number, now=now):
+                    log.warning("%d rounds are abandoned: the witness knows of them", n_rounds)
+                    details = {"through": number, "rounds": n_rounds, "why": "the witness is ahead"}
+                    audit_log.append(connection, "round.abandon", campaign=name, now=now, **details)
+            self._write(connection)
+
+    def _write(self, connection: Connection) -> None:
+        self._statement.audit, digest = audit_log.head(connection)
+        self._statement.digest = digest.hex()
+        try:
+            write_atomically(self._file, msgspec.json.encode(self._statement), mode=0o600)
+        except OSError as error:
+            log.error("the witness can't be written: %s", type(error).__name__)
+            raise ProblemError(STORE_AWAY) from None
+
+
+def read_statement(file: Path) -> Statement:
+    """Read what a witness says; a new one says nothing, a damaged one is refused."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Statement)
+    except FileNotFoundError:
+        return Statement()
+    except (OSError, msgspec.DecodeError):
+        raise ShoalError(f"witness must be a file by Shoal, or a new one; got {file}.") from None
+
+
+def check(connection: Connection, statement: Statement) -> str:
+    """Return what is wrong with the audit log beside the witness, empty where nothing is."""
+    if not statement.audit:
+        return ""
+    digest = audit_log.digest_of(connection, statement.audit)
+    if digest is None:
+        return f"entries up to {statement.audit} were there, and are not"
+    return "" if digest.hex() == statement.digest else "the witness knows another log"
+
+
+def _key(connection: Connection, campaign: str) -> str:
+    """Return a campaign's name and the time it was made: another may have its name later."""
+    table = store.campaigns
+    created = connection.scalar(select(table.c.created_at).where(table.c.name == campaign))
+    return f"{campaign} {created}"

@@ -1,0 +1,46 @@
+"""How often a total will show everyone's reward, before a campaign begins.
+
+Where a share p of rewards is 1 and the others are 0, a total over C users is all 0 or all 1 with
+probability p^C + (1 - p)^C. It then says what each of them did.
+"""
+
+ALARMING = 0.1
+"""Share of homogeneous totals from which a larger C or noise is recommended."""
+TYPICAL_RATES = (0.01, 0.03, 0.1, 0.3)
+MOST_REPORTERS = 1_000_000
+
+
+def homogeneous_share(rate: float, least: int) -> float:
+    """Return the expected share of totals over ``least`` users that are all 0 or all 1.
+
+    >>> round(homogeneous_share(0.03, 20), 3)
+    0.544
+    """
+    return float(rate**least + (1 - rate) ** least)
+
+
+def least_users(rate: float, *, share: float = ALARMING) -> int | None:
+    """Return the least C with at most that share of homogeneous totals, None where none has it.
+
+    >>> least_users(0.03), least_users(0.5), least_users(0.0)
+    (76, 5, None)
+    """
+    low, high = 0, MOST_REPORTERS
+    if homogeneous_share(rate, high) > share:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if homogeneous_share(rate, middle) <= share else (middle, high)
+    return high
+
+
+def advice(rate: float, least: int, *, noise: bool) -> str:
+    """Return what to expect in one sentence, and what to do about it."""
+    share = homogeneous_share(rate, least)
+    text = f"With C = {least} and {rate:.1%} ones, {share:.1%} of totals show everyone's reward."
+    if share < ALARMING:
+        return text
+    if noise:
+        return f"{text} The noise hides it."
+    enough = least_users(rate)
+    return f"{text} Take {f'C = {enough:,}' if enough else 'a larger C'} or noise."

@@ -1,0 +1,126 @@
+"""The operator's commands against a running service."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.support.live import Live, learning, serve
+from tests.support.stores import Stores
+
+from shoal.cli.main import main
+
+DEFINITION = {"arms": ["a", "b"], "min_group_size": 4, "seats": 20, "policy": "random"}
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[Live]:
+    stores = Stores(f"sqlite:///{tmp_path}/aggregator.db", f"sqlite:///{tmp_path}/learner.db")
+    with serve(stores) as running, learning(running):
+        lines = [f"SHOAL_{role.upper()}_TOKEN={token}\n" for role, token in running.tokens.items()]
+        (tmp_path / "tokens.env").write_text("".join(lines))
+        yield running
+
+
+def run(live: Live, folder: Path, *arguments: str, code: int = 0, stdin: str = "") -> str:
+    group, *rest = arguments
+    options = ["--url", live.url, "--tokens", str(folder / "tokens.env")]
+    done: Result = CliRunner().invoke(main, [group, *options, *rest], input=stdin)
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def test_a_campaign_is_played_and_ended_from_the_command_line(live: Live, tmp_path: Path) -> None:
+    people = tmp_path / "people.csv"
+    people.write_text("user\n" + "".join(f"reader-{i}\n" for i in range(12)))
+    definition = json.dumps(DEFINITION)
+    made = run(
+        live, tmp_path, "campaign", "create", "news", "-", "--rate", "0.03", stdin=definition
+    )
+    assert "news: 20 seats, C = 4" in made
+    assert "88.5% of totals show everyone's reward" in made
+    assert "12 of 12 users joined news" in run(live, tmp_path, "users", "join", "news", str(people))
+    assert "round 1 of news is open" in run(live, tmp_path, "campaign", "open", "news")
+    assert "round 1, open; 12 users" in run(live, tmp_path, "campaign", "show", "news")
+    assert "round 1 of news is released" in run(live, tmp_path, "campaign", "close", "news")
+    assert "round 2 of news is open" in run(live, tmp_path, "campaign", "open", "news")
+    closed = run(live, tmp_path, "campaign", "--json", "close", "news", "2")
+    assert json.loads(closed) == {"round": 2, "state": "released"}
+    few = tmp_path / "few.csv"
+    few.write_text("user\nreader-0\nreader-1\n")
+    left = run(live, tmp_path, "users", "withdraw", "news", str(few), "--erase")
+    assert "2 of 2 users left news" in left
+    refused = run(live, tmp_path, "campaign", "archive", "news", code=2)
+    assert "can't be undone: say --yes" in refused
+    assert "news is archived" in run(live, tmp_path, "campaign", "archive", "news", "--yes")
+    assert "archived" in run(live, tmp_path, "campaign", "show", "news")
+    assert "news is deleted" in run(live, tmp_path, "campaign", "delete", "news", "--yes")
+    assert json.loads(run(live, tmp_path, "campaign", "--json", "show")) == []
+
+
+def test_tokens_are_made_listed_rotated_and_revoked(live: Live, tmp_path: Path) -> None:
+    run(live, tmp_path, "campaign", "create", "news", "-", stdin=json.dumps(DEFINITION))
+    token = run(
+        live, tmp_path, "token", "create", "web", "app", "--campaign", "news", "--days", "9"
+    )
+    assert live.aggregator.access.role_of(token.strip()) == "app"
+    listed = json.loads(run(live, tmp_path, "token", "--json", "list"))
+    assert (listed["web"]["role"], listed["web"]["campaigns"]) == ("app", ["news"])
+    assert "web" in run(live, tmp_path, "token", "list")
+    rotated = run(live, tmp_path, "token", "rotate", "web", "--hours", "0").strip()
+    assert [live.aggregator.access.role_of(t) for t in (token.strip(), rotated)] == [None, "app"]
+    assert "web is revoked" in run(live, tmp_path, "token", "revoke", "web")
+    assert live.aggregator.access.role_of(rotated) is None
+    assert "campaigns" in run(live, tmp_path, "token", "create", "x", "app", code=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "rule"),
+    [
+        (["campaign", "create", "news", "-"], "{", "definition as JSON"),
+        (["campaign", "create", "news", "-"], "[]", "as a JSON object"),
+        (["campaign", "open", "nothing"], "", "There is no such campaign"),
+        (["users", "join", "news", "nowhere.csv"], "", "file must be readable; nowhere.csv"),
+        (["token", "create", "x", "king"], "", "role"),
+    ],
+)
+def test_what_is_refused_is_one_line(
+    live: Live, tmp_path: Path, arguments: list[str], stdin: str, rule: str
+) -> None:
+    output = run(live, tmp_path, *arguments, code=2, stdin=stdin)
+    assert rule in output
+    assert "Traceback" not in output
+
+
+def test_a_missing_token_says_where_it_was_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SHOAL_TOKEN", "SHOAL_ADMIN_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SHOAL_DATA", str(tmp_path))
+    done = CliRunner().invoke(main, ["token", "list"])
+    assert (done.exit_code, "SHOAL_ADMIN_TOKEN is set" in done.output) == (2, True)
+    assert str(tmp_path / "tokens.env") in done.output
+
+
+def test_serve_takes_its_address_and_a_clash_is_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = subprocess.run(
+            [sys.executable, "-m", "shoal.cli", "serve", "--host", "127.0.0.1", "--port", port,
+             "--data", str(tmp_path / "data")],
+            env=os.environ, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    errors = [line for line in done.stderr.splitlines() if line.startswith("Error")]
+    clash = f"must be a free address of this machine; 127.0.0.1 {port}"
+    assert len([line for line in errors if clash in line]) == 1  # the learner's may clash as well
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "data" / "aggregator.db").exists()

@@ -1,0 +1,85 @@
+"""Threat 24: a learner that claims a far round ends no campaign, and loses no report."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.service import TestClock, close, even, report, start, users
+
+from shoal.service.aggregator import Aggregator
+from shoal.service.aggregator.epochs import MAX_ABANDONED
+from shoal.service.problems import ProblemError
+from shoal.wire import LearnerProgress
+
+
+def refusal(caught: pytest.ExceptionInfo[ProblemError]) -> str:
+    return caught.value.reason.name
+
+
+@pytest.mark.parametrize("planned", [2, 1_000_000, 2**31 - 1])
+def test_threat_24_the_learner_claims_a_far_round(aggregator: Aggregator, planned: int) -> None:
+    """Reports that were acknowledged stay, and count once the learner is itself again."""
+    start(aggregator, even(12, size=4), least=4)
+    report(aggregator, dict.fromkeys(users(12), 1.0))
+    assert aggregator.epochs.sync_learner({"news": LearnerProgress(planned, 0)}) == []
+    assert aggregator.rounds.get("news", 1).state == "open"
+    assert aggregator.epochs.learner_state("news") == "ahead"
+    assert aggregator.epochs.ahead("news") == planned
+    with pytest.raises(ProblemError) as caught:
+        aggregator.releases.close_round("news", 1)
+    assert refusal(caught) == "learner-ahead"
+    assert aggregator.n_abandoned("news") == 0
+    aggregator.epochs.sync_learner({"news": LearnerProgress(1, 0)})  # it was wrong
+    assert sum(total.total for total in close(aggregator).totals) == 12_000
+
+
+@pytest.mark.parametrize("progress", [(2, 0, 0), (1, 1, 1), (1, 0, 1), (5, 4, 4)])
+def test_abandoning_is_an_operators_act_logged_and_counted(
+    aggregator: Aggregator, progress: tuple[int, int, int]
+) -> None:
+    start(aggregator, even(12, size=4), least=4)
+    report(aggregator, dict.fromkeys(users(12), 1.0))
+    claim = LearnerProgress(*progress)
+    counted: list[int] = []
+    aggregator.epochs.on_abandon = counted.append
+    aggregator.epochs.sync_learner({"news": claim})
+    through = max(progress)
+    for wrong in (through + 1, 0):
+        with pytest.raises(ProblemError) as caught:
+            aggregator.epochs.abandon("news", wrong)
+        assert refusal(caught) == "invalid-input"
+    assert aggregator.epochs.abandon("news", through) == through
+    assert counted == [through]
+    assert aggregator.n_abandoned("news") == through
+    assert aggregator.epochs.learner_state("news") == "in touch"
+    with aggregator.database.read() as connection:
+        entry = connection.exec_driver_sql(
+            "SELECT action, campaign, details FROM audit ORDER BY number DESC LIMIT 1"
+        ).one()
+    assert entry[0] == "round.abandon"
+    assert f'"through":{through}' in entry[2]
+    aggregator.rounds.request("news", through + 1)  # there is a way on
+    aggregator.rounds.freeze("news", through + 1, even(12, size=4))
+    report(aggregator, dict.fromkeys(users(12), 1.0), number=through + 1)
+    assert close(aggregator, number=through + 1).totals
+
+
+def test_no_number_that_is_confirmed_ends_a_campaign(sqlite_aggregator: Aggregator) -> None:
+    start(sqlite_aggregator, even(12, size=4), least=4)
+    sqlite_aggregator.epochs.sync_learner({"news": LearnerProgress(2**31 - 1, 0)})
+    with pytest.raises(ProblemError):
+        sqlite_aggregator.epochs.abandon("news", 2**31 - 1)
+    assert sqlite_aggregator.epochs.abandon("news", 1 + MAX_ABANDONED) == 1 + MAX_ABANDONED
+    assert sqlite_aggregator.epochs.learner_state("news") == "ahead"  # still: it is no true claim
+
+
+def test_a_round_that_nobody_plans_can_be_given_up(aggregator: Aggregator) -> None:
+    """A learner that is gone or quarantined: the operator has a way on."""
+    clock = aggregator.clock
+    assert isinstance(clock, TestClock)
+    start(aggregator, even(12, size=4), least=4)
+    close(aggregator)
+    aggregator.rounds.request("news", 2)
+    assert aggregator.epochs.abandon("news", 2) == 1
+    assert aggregator.epochs.abandon("news", 2) == 0  # a repeat changes nothing
+    aggregator.rounds.request("news", 3)
+    assert aggregator.rounds.get("news", 2).state == "abandoned"

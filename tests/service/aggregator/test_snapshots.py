@@ -1,0 +1,110 @@
+"""Threat 25: a copy of the whole folder, put back, plays no round again."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.support.service import close, even, report, start, users
+
+from shoal.service.aggregator import Aggregator
+from shoal.service.aggregator.keys import check_secrets, claim_key
+from shoal.service.aggregator.witness import Statement, Witness, check, read_statement
+from shoal.service.process import open_store
+from shoal.service.store import aggregator as store
+from shoal.wire import LearnerProgress
+
+
+@contextmanager
+def opened(folder: Path, *, boot: str = "one", witness: Path | None = None) -> Iterator[Aggregator]:
+    """An aggregator as a process starts it."""
+    database = open_store(f"sqlite:///{folder}/aggregator.db", "aggregator")
+    found = Witness(witness) if witness else None
+    witnessed = found is not None and found.knows
+    key = claim_key(database, folder / "key", now=0, boot=boot, witnessed=witnessed)
+    check_secrets(database, folder / "key.rounds", now=0, witnessed=witnessed)
+    if found is not None:
+        found.reconcile(database, now=0)
+    aggregator = Aggregator(database, key=key, secrets=folder / "key.rounds", witness=found)
+    try:
+        yield aggregator
+    finally:
+        aggregator.close()
+        (folder / "aggregator.db.lock").unlink()  # as with a process that has ended
+
+
+def first_half(folder: Path, witness: Path | None = None) -> None:
+    with opened(folder, witness=witness) as aggregator:
+        start(aggregator, even(12, size=4), least=4)
+        report(aggregator, dict.fromkeys(users(6), 1.0))
+
+
+def state(aggregator: Aggregator) -> str:
+    aggregator.epochs.sync_learner({"news": LearnerProgress(1, 0)})
+    return aggregator.rounds.get("news", 1).state
+
+
+def put_back(copy: Path, folder: Path, how: str) -> None:
+    if how == "the folder":
+        shutil.rmtree(folder)
+        shutil.copytree(copy, folder)
+    else:  # over the files that are there
+        shutil.copytree(copy, folder, dirs_exist_ok=True)
+        for end in ("-wal", "-shm"):
+            (folder / f"aggregator.db{end}").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("how", ["the folder", "file by file"])
+@pytest.mark.parametrize("witnessed", [False, True], ids=["no witness", "witness"])
+def test_threat_25_a_snapshot_restores_both_stores_and_the_key(
+    tmp_path: Path, how: str, witnessed: bool
+) -> None:
+    folder, copy = tmp_path / "data", tmp_path / "copy"
+    witness = tmp_path / "elsewhere.json" if witnessed else None
+    first_half(folder, witness)
+    shutil.copytree(folder, copy)
+    with opened(folder, witness=witness) as aggregator:
+        assert state(aggregator) == "open"  # an ordinary start goes on
+        report(aggregator, dict.fromkeys(users(12), 1.0))
+        assert sum(total.reporters for total in close(aggregator).totals) == 12
+    put_back(copy, folder, how)
+    with opened(folder, witness=witness) as aggregator:
+        assert aggregator.rounds.get("news", 1).state == "abandoned"
+        assert report(aggregator, {"user-11": 0.0}) == [(0, "late-report")]
+        with aggregator.database.read() as connection:
+            assert connection.execute(store.sums.select()).all() == []
+            last = connection.execute(store.audit.select()).all()[-1]
+        assert last.action == "round.abandon"
+
+
+def test_a_machine_that_has_started_since_abandons_what_has_sums(tmp_path: Path) -> None:
+    first_half(tmp_path / "data")
+    with opened(tmp_path / "data", boot="two") as aggregator:
+        assert aggregator.rounds.get("news", 1).state == "abandoned"
+
+
+def test_with_a_witness_a_round_survives_a_start_of_the_machine(tmp_path: Path) -> None:
+    witness = tmp_path / "elsewhere.json"
+    first_half(tmp_path / "data", witness)
+    with opened(tmp_path / "data", boot="two", witness=witness) as aggregator:
+        assert state(aggregator) == "open"
+        report(aggregator, dict.fromkeys(users(12), 1.0))
+        assert sum(total.total for total in close(aggregator).totals) == 12_000
+
+
+def test_a_witness_tells_of_entries_that_were_cut_off(tmp_path: Path) -> None:
+    witness = tmp_path / "elsewhere.json"
+    first_half(tmp_path / "data", witness)
+    with opened(tmp_path / "data", witness=witness) as aggregator:
+        state(aggregator)
+        close(aggregator)
+        with aggregator.database.read() as connection:
+            assert check(connection, read_statement(witness)) == ""
+            ahead = Statement(audit=99, digest="00")
+            assert "were there" in check(connection, ahead)
+            other = msgspec.structs.replace(read_statement(witness), digest="00")
+            assert "another log" in check(connection, other)
