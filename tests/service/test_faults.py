@@ -74,7 +74,7 @@ def has_learnt(live: Live, number: int) -> bool:
 
 def play(live: Live, number: int) -> None:
     operator, app = live.client("operator"), live.client("app")
-    assert operator.open_round("news", number, wait=30).state == "open"
+    assert operator.open_round("news", number, wait=60).state == "open"
     app.report("news", number, dict.fromkeys(users(12), 0.5))
     operator.close_round("news", number)
 
