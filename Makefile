@@ -6,13 +6,14 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/pytest -n 3
 BESIDE := $(MAKE) --no-print-directory --jobs=2
+SITE := $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --doctree-dir build/doctrees docs build/site
 FIVE := explore-then-commit,elimination-greedy,elimination-random,elimination-lp,ucb
 
 # The tests start hundreds of processes: none should compile all sources and tests for itself.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo check test chaos soak bench paper screenshots docs clean
+.PHONY: help setup browser demo check test chaos soak bench paper screenshots docs outputs clean
 .PHONY: programs lint types contracts pages kernels quick
 
 help:  ## Show the targets.
@@ -61,7 +62,8 @@ contracts:
 	$(BIN)/lint-imports --no-cache
 
 pages:
-	$(BIN)/mkdocs build --strict --quiet --site-dir build/site
+	rm -rf docs/reference/api
+	$(SITE) --fresh-env
 
 kernels:  # all are compiled on one core while the checks run on the other
 	$(BIN)/pytest -m kernels
@@ -92,8 +94,12 @@ paper: $(READY)  ## Collect the paper's numbers, draw its figures and compile bu
 screenshots: $(READY) browser  ## Take the documentation's pictures of the dashboard.
 	$(BIN)/python examples/screenshots.py
 
-docs: $(READY)  ## Serve the documentation on this machine.
-	$(BIN)/mkdocs serve
+docs: $(READY)  ## Build the documentation and serve it on this machine.
+	$(SITE)
+	$(BIN)/python -m http.server --directory build/site --bind 127.0.0.1 8001
+
+outputs: $(READY)  ## Write what the examples print into the pages that show it.
+	$(BIN)/python -m tests.support.pages
 
 clean:  ## Remove everything that was made here.
-	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build docs/reference/api .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
-import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
-from click.testing import CliRunner
 from tests.service.api.test_roles import PUBLIC, WHO_MAY
 from tests.support.live import learning, serve
+from tests.support.pages import BLOCK, ROOT, blocks, commands, has_examples, run, tidy
 from tests.support.service import KEY, users
 from tests.support.stores import Stores
 
@@ -35,13 +32,9 @@ from shoal.service.problems import REASONS
 from shoal.service.settings import AggregatorSettings, LearnerSettings
 from shoal.service.store import Database
 
-ROOT = Path(__file__).parents[1]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *DOCS]
 
-BLOCK = re.compile(
-    r"^(?P<indent> *)```(?P<language>\w*)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
-)
 LINK = re.compile(r"!?\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 
 
@@ -64,32 +57,11 @@ def page_id(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-def blocks(text: str) -> Iterator[tuple[str, int, str]]:
-    """Yield the language, first line and text of each fenced block."""
-    for match in BLOCK.finditer(text):
-        line = text.count("\n", 0, match.start("body"))
-        yield match["language"], line, textwrap.dedent(match["body"])
-
-
-def commands(block: str) -> Iterator[list[str]]:
-    """Yield the arguments of every ``$ shoal`` line; a backslash continues a line."""
-    for line in os.path.expandvars(block.replace("\\\n", " ")).splitlines():
-        if line.startswith("$ shoal "):
-            yield shlex.split(line.removeprefix("$ shoal "), comments=True)
-
-
 def section(text: str, heading: str) -> str:
     """Return what stands under a second-level heading."""
     match = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", text, re.M | re.S)
     assert match, f"there is no section {heading!r}"
     return match[1]
-
-
-def has_examples(page: Path) -> bool:
-    return any(
-        language == "python" or (language == "console" and any(commands(body)))
-        for language, _, body in blocks(page.read_text(encoding="utf-8"))
-    )
 
 
 @contextmanager
@@ -128,24 +100,18 @@ def play_one_round() -> None:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if has_examples(page)], ids=page_id)
-def test_examples_run_in_the_order_of_the_page(
+def test_examples_run_in_the_order_of_the_page_and_print_what_it_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     # One process: starting a pool would take longer than the examples.
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0}, raising=False)
-    namespace: dict[str, Any] = {"__name__": "example"}
     text = page.read_text(encoding="utf-8")
     with running_service(monkeypatch) if "SHOAL_URL" in text else nullcontext():
         if "$ shoal export" in text:
             play_one_round()
-        for language, line, body in blocks(text):
-            if language == "python":
-                exec(compile("\n" * line + body, str(page), "exec", dont_inherit=True), namespace)
-            elif language == "console":
-                for arguments in commands(body):
-                    result = CliRunner().invoke(main, arguments)
-                    assert result.exit_code == 0, f"shoal {shlex.join(arguments)}: {result.output}"
+        for block, printed in run(page):
+            assert tidy(block.body) == tidy(printed), f"{page_id(page)}: try make outputs"
 
 
 def test_readme_and_tutorials_have_examples() -> None:
@@ -187,9 +153,9 @@ def test_every_command_has_an_example(name: str) -> None:
     text = (ROOT / "docs/reference/command-line.md").read_text(encoding="utf-8")
     examples = [
         " ".join(arguments[: len(name.split())])
-        for language, _, body in blocks(section(text, f"shoal {name}"))
-        if language == "console"
-        for arguments in commands(body)
+        for block in blocks(section(text, f"shoal {name}"))
+        if block.language == "console"
+        for arguments in commands(block.body)
     ]
     assert name in examples
 

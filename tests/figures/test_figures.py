@@ -6,11 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pytest
 
 from shoal.engines import LocalEngine
 from shoal.experiments import compare, price
 from shoal.figures import estimates_figure, price_figure, regret_figures, save, scaling_figure
 from shoal.figures.style import LABEL_GAP, label_places
+from shoal.palette import LIGHT
 
 
 def _curves() -> pl.DataFrame:
@@ -48,6 +50,39 @@ def test_lines_differ_in_dash_and_labels_stand_at_their_ends() -> None:
     assert lines["encoding"]["strokeDash"]["field"] == "policy"
     assert bands["encoding"]["y"]["field"] == "low"
     assert labels["mark"]["type"] == "text"
+
+
+def test_the_flagship_is_on_top_and_widest_and_every_run_is_drawn() -> None:
+    rounds, policies = [10, 20], ["shoal", "ucb", "random"]
+    records = pl.DataFrame(
+        {"instance": "uniform", "policy": policy, "run": run, "round": t, "regret": t * (run + 1.0)}
+        for policy in policies
+        for run in range(3)
+        for t in rounds
+    )
+    curves = records.group_by("instance", "policy", "round", maintain_order=True).agg(
+        mean=pl.mean("regret"), low=pl.min("regret"), high=pl.max("regret")
+    )
+    spec = regret_figures(curves, records=records)["uniform"].to_dict()
+    bands, runs, others, flagship, labels, bold = spec["layer"]
+    assert runs["encoding"]["detail"]["field"] == "run"
+    assert len(spec["datasets"][runs["data"]["name"]]) == len(records)
+    assert {row["policy"] for row in spec["datasets"][flagship["data"]["name"]]} == {"shoal"}
+    assert flagship["mark"]["strokeWidth"] > 2 * others["mark"]["strokeWidth"]
+    assert (labels["mark"]["fontWeight"], bold["mark"]["fontWeight"]) == ("normal", "bold")
+    for layer in (bands, runs, others, flagship):  # a band and a run have their line's colour
+        assert layer["encoding"]["color"] == flagship["encoding"]["color"]
+    scale = flagship["encoding"]["color"]["scale"]
+    assert scale["range"][scale["domain"].index("shoal")] == LIGHT.colours[0]
+    assert len(set(scale["range"])) == len(policies)
+
+
+def test_labels_at_the_top_of_a_logarithmic_axis_are_moved_down() -> None:
+    ends = pl.DataFrame({"policy": list("abc"), "round": [10] * 3, "mean": [99.0, 100.0, 2.0]})
+    places = label_places(ends, "policy", "round", domain=(1.0, 100.0)).sort("place")["place"]
+    assert places.max() == pytest.approx(100)
+    gaps = [high / low for low, high in pairwise(places)]
+    assert min(gaps) >= 100**LABEL_GAP - 1e-9
 
 
 def test_labels_that_would_overlap_are_moved_apart() -> None:

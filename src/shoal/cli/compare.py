@@ -61,7 +61,8 @@ def command(
 
         with new_folder(out) as folder:
             result.fill(folder)
-            for name, figure in regret_figures(result.curves()).items():
+            figures = regret_figures(result.curves(), records=result.records)
+            for name, figure in figures.items():
                 save(figure, folder / f"regret-{name}")
         if not as_json:
             click.echo(f"Records, figures and configuration: {out}")

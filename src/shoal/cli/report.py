@@ -58,7 +58,7 @@ def _comparison(folder: Path) -> tuple[str, list[Section], dict[str, Any]]:
 
     comparison = Comparison.read(folder)
     config = dict(comparison.config)
-    figures = regret_figures(comparison.curves())
+    figures = regret_figures(comparison.curves(), records=comparison.records)
     sections = [
         Section(
             f"{name} instances",

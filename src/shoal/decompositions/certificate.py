@@ -48,7 +48,7 @@ def is_decomposition(
 ) -> Certificate:
     """Check that a decomposition meets the demand of a batched graph.
 
-    Users play active arms only, and each gets at least demand/|active arms| informative
+    Users play active arms only, and each gets at least ``demand / |active arms|`` informative
     assignments on each active arm. An assignment is informative for a user if at least
     ``min_crowd`` users, itself included, are on its arm: C+1 for the paper's estimator, 2C for
     the pooled one.

@@ -88,7 +88,7 @@ def decompose(
 ) -> Decomposition:
     """Meet a demand for feedback by assignments of users to active arms.
 
-    Every user gets at least demand/|active arms| informative assignments on each active arm:
+    Every user gets at least ``demand / |active arms|`` informative assignments on each active arm:
     ones with at least ``min_crowd`` users on the arm.
 
     Parameters

@@ -7,7 +7,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.figures.style import STYLE
+from shoal.figures.style import COLOURS, STYLE
+from shoal.palette import LIGHT
 
 SIDE = 250
 KINDS_OF_ARM = ["the user's best arm", "other arms"]
@@ -23,13 +24,13 @@ def estimates_figure(
     best = means == means.max(axis=1, keepdims=True)
     kind = np.where(best, *KINDS_OF_ARM).ravel()
     colour = alt.Color("kind:N", title=None, sort=KINDS_OF_ARM)
-    colour = colour.scale(domain=KINDS_OF_ARM, range=["#d1495b", "#1b6ca8"])
+    colour = colour.scale(domain=KINDS_OF_ARM, range=COLOURS[:2])
     shape = alt.Shape("kind:N", title=None, sort=KINDS_OF_ARM)
     shape = shape.scale(domain=KINDS_OF_ARM, range=["triangle-up", "circle"])
     share = alt.Scale(domain=[0, 1], clamp=True)
     diagonal = (
         alt.Chart(pl.DataFrame({"true": [0.0, 1.0], "believed": [0.0, 1.0]}))
-        .mark_line(color="#888888", strokeDash=[4, 3], strokeWidth=1)
+        .mark_line(color=LIGHT.muted, strokeDash=[4, 3], strokeWidth=1)
         .encode(x="true:Q", y="believed:Q")
     )
     panels = []

@@ -5,6 +5,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.figures.style import COLOURS, STYLE
+
 MOST_COLUMNS = 300
 
 
@@ -28,9 +30,9 @@ def loads_figure(loads: NDArray[np.integer], *, min_crowd: int, title: str) -> a
     base = alt.Chart(cells).encode(
         x=assignment.axis(labels=False, ticks=False), y=alt.Y("arm:O", title="arm")
     )
-    users = alt.Color("users:Q", title="users").scale(scheme="blues")
+    users = alt.Color("users:Q", title="users").scale(scheme="teals")
     crowds = base.transform_filter(alt.datum.users > 0).mark_rect().encode(color=users)
-    small = base.mark_text(text="✕", fontSize=9, color="#d1495b").transform_filter(
+    small = base.mark_text(text="✕", fontSize=9, color=COLOURS[1]).transform_filter(
         (alt.datum.users > 0) & (alt.datum.users < min_crowd)
     )
     return alt.LayerChart(
@@ -38,8 +40,5 @@ def loads_figure(loads: NDArray[np.integer], *, min_crowd: int, title: str) -> a
         width=560,
         height=max(90, 26 * n_arms),
         title=title,
-        config={
-            "axis": {"labelFontSize": 12, "titleFontSize": 12},
-            "title": {"anchor": "start", "fontSize": 14},
-        },
+        config=STYLE,
     )

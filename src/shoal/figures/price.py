@@ -7,17 +7,19 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from shoal.figures.style import COLOURS, STYLE, colour_and_dash, end_labels, label_places
+from shoal.figures.style import COLOURS, STYLE, colour_and_dash, end_labels, label_places, lines
+from shoal.palette import LIGHT
 
 WIDTH, HEIGHT = 330, 300
-GREY = "#666666"
+GREY = LIGHT.muted
 
 
 def price_figure(answer: Mapping[str, Any]) -> alt.HConcatChart:
     """Draw what ``Price.to_dict`` returns: earnings by group size, and over the rounds.
 
-    The left panel has the 95 % interval of the mean as a bar, and that of one population as a thin
-    line. Grey rules and bands are the best single arm and full knowledge with their intervals.
+    The left panel has the 95 % interval of the mean as a bar, that of one population as a thin
+    line, and a short mark for each run. Grey rules and bands are the best single arm and full
+    knowledge with their intervals.
     """
     return alt.hconcat(_by_size(answer), _over_rounds(answer), spacing=40, config=STYLE)
 
@@ -41,7 +43,16 @@ def _by_size(answer: Mapping[str, Any]) -> alt.LayerChart:
     mean = base.mark_rule(color=COLOURS[0], strokeWidth=7, opacity=0.45)
     mean = mean.encode(y=alt.Y("low:Q", title=""), y2="high:Q")
     points = base.mark_point(color=COLOURS[0], filled=True, size=70, opacity=1).encode(y=reward)
-    return _panel(answer, "what each group size earns", one, mean, points)
+    runs = pl.DataFrame(
+        [
+            {"size": cost["min_group_size"], "run": run}
+            for cost in answer["costs"]
+            for run in cost["runs"]
+        ]
+    )
+    marks = alt.Chart(runs).mark_tick(color=COLOURS[0], width=16, thickness=1, opacity=0.8)
+    marks = marks.encode(x="size:O", y=alt.Y("run:Q", title="").scale(zero=False))
+    return _panel(answer, "what each group size earns", one, mean, marks, points)
 
 
 def _over_rounds(answer: Mapping[str, Any]) -> alt.LayerChart:
@@ -55,18 +66,14 @@ def _over_rounds(answer: Mapping[str, Any]) -> alt.LayerChart:
         }
     )
     names = curves["size"].unique(maintain_order=True).to_list()
-    colour, dash = colour_and_dash("size", names)
-    lines = alt.Chart(curves).mark_line(strokeWidth=2).encode(
-        x=alt.X("round:Q", title="round").axis(format="~s", grid=False),
-        y=alt.Y("mean:Q", title="reward per user in that round").scale(zero=False),
-        color=colour,
-        strokeDash=dash,
-    )  # fmt: skip
+    colour, _ = colour_and_dash("size", names)
+    x = alt.X("round:Q", title="round").axis(format="~s", grid=False)
+    y = alt.Y("mean:Q", title="reward per user in that round").scale(zero=False)
     rewards = curves["mean"].to_numpy()
     height = max(answer["full_knowledge"], rewards.max()) - rewards.min()
     places = label_places(curves, "size", "round", height=height)
     labels = end_labels(places, "size", "round", colour)
-    return _panel(answer, "when it starts to pay", lines, labels)
+    return _panel(answer, "when it starts to pay", *lines(curves, "size", x, y), *labels)
 
 
 def _panel(answer: Mapping[str, Any], title: str, *layers: alt.Chart) -> alt.LayerChart:

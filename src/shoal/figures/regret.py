@@ -1,36 +1,103 @@
 """The paper's figures: cumulative regret over time, with 95 % bands (Appendix B).
 
-Lines are labelled where they end and differ in dash as well as in colour, so that the figure
-reads without a legend, and in grey.
+Regret is drawn on a logarithmic axis: policies differ by tens of times, and single runs of one
+policy by several times, which thin lines show. Lines are labelled where they end and differ in
+dash as well as in colour, so that the figure reads without a legend, and in grey.
 """
+
+from math import ceil, floor, log10
 
 import altair as alt
 import polars as pl
 
-from shoal.figures.style import STYLE, colour_and_dash, end_labels, label_places
+from shoal.figures.style import (
+    STYLE,
+    colour_and_dash,
+    end_labels,
+    label_places,
+    lines,
+    short_numbers,
+)
 
-WIDTH, HEIGHT = 560, 340
+WIDTH, HEIGHT = 560, 360
+RUN_POINTS = 50
+"""Checkpoints of a single run that are drawn, at most."""
 
 
-def regret_figures(curves: pl.DataFrame) -> dict[str, alt.LayerChart]:
-    """Return a figure for each class of instances; see ``Comparison.curves`` for the columns."""
+def regret_figures(
+    curves: pl.DataFrame, *, records: pl.DataFrame | None = None
+) -> dict[str, alt.LayerChart]:
+    """Return a figure for each class of instances.
+
+    Parameters
+    ----------
+    curves
+        The mean over runs and its interval: ``Comparison.curves()``.
+    records
+        The single runs, which are drawn as thin lines: ``Comparison.records``.
+    """
     return {
-        str(name): regret_figure(part, title=f"{name} instances")
+        str(name): regret_figure(
+            part,
+            records=None if records is None else records.filter(pl.col("instance") == name),
+            title=f"{name} instances",
+        )
         for (name,), part in curves.group_by("instance", maintain_order=True)
     }
 
 
-def regret_figure(curves: pl.DataFrame, *, title: str) -> alt.LayerChart:
-    """Draw mean cumulative regret with its band for every policy."""
+def regret_figure(
+    curves: pl.DataFrame, *, records: pl.DataFrame | None = None, title: str
+) -> alt.LayerChart:
+    """Draw mean cumulative regret with its band for every policy, and each of the ``records``."""
     policies = curves["policy"].unique(maintain_order=True).to_list()
-    colour, dash = colour_and_dash("policy", policies)
-    rounds = alt.X("round:Q", title="round").axis(format="~s", grid=False)
-    regret = alt.Y("mean:Q", title="cumulative regret, all users").axis(format="~s")
-    base = alt.Chart(curves)
-    bands = base.mark_area(color="#888888", opacity=0.25).encode(
-        x=rounds, y=alt.Y("low:Q", title=""), y2="high:Q", detail="policy:N"
+    colour, _ = colour_and_dash("policy", policies)
+    domain = _domain(curves, records)
+    scale = alt.Scale(type="log", domain=list(domain), clamp=True, nice=False)
+    rounds = alt.X("round:Q", title="round", axis=short_numbers(grid=False))
+    axis = short_numbers(values=_ticks(*domain))
+    regret = alt.Y("mean:Q", title="cumulative regret, all users", axis=axis, scale=scale)
+    bands = (
+        alt.Chart(curves)
+        .mark_area(opacity=0.22)
+        .encode(x=rounds, y=alt.Y("low:Q", title="", scale=scale), y2="high:Q", color=colour)
     )
-    lines = base.mark_line(strokeWidth=2).encode(x=rounds, y=regret, color=colour, strokeDash=dash)
-    labels = end_labels(label_places(curves, "policy", "round"), "policy", "round", colour)
-    layers = [bands, lines, labels]
+    layers: list[alt.Chart] = [bands]
+    if records is not None:
+        layers.append(
+            alt.Chart(_runs(records, policies))
+            .mark_line(strokeWidth=0.7, opacity=0.4)
+            .encode(
+                x=rounds, y=alt.Y("regret:Q", title="", scale=scale), color=colour, detail="run:N"
+            )
+        )
+    layers += lines(curves, "policy", rounds, regret)
+    places = label_places(curves, "policy", "round", domain=domain)
+    layers += end_labels(places, "policy", "round", colour)
     return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT, title=title, config=STYLE)
+
+
+def _domain(curves: pl.DataFrame, records: pl.DataFrame | None) -> tuple[float, float]:
+    """Return the ends of the axis: from half of the least mean after a tenth of the rounds."""
+    later = curves.filter(pl.col("mean") > 0, pl.col("round") >= pl.col("round").max() / 10)
+    if not len(later):
+        return 0.5, 1.0  # nobody has lost anything
+    highest = curves.select(pl.max_horizontal("mean", "high").max()).item()
+    if records is not None:
+        highest = max(highest, records["regret"].max())
+    return later.select(pl.min("mean")).item() / 2, highest * 1.05
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Return 1, 2 and 5 times the powers of ten between two numbers."""
+    powers = range(floor(log10(low)), ceil(log10(high)) + 1)
+    steps = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+    return [step for step in steps if low <= step <= high]
+
+
+def _runs(records: pl.DataFrame, policies: list[str]) -> pl.DataFrame:
+    """Return the runs of the policies at an even sample of checkpoints, the last one included."""
+    rounds = records["round"].unique().sort()
+    step = -(-len(rounds) // RUN_POINTS)
+    chosen = rounds.reverse().gather_every(step)
+    return records.filter(pl.col("round").is_in(chosen.implode()), pl.col("policy").is_in(policies))

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from shoal.figures.style import COLOURS, DASHES, STYLE, cycled
+from shoal.figures.style import COLOURS, STYLE, cycled, lines
 
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 WIDTH, HEIGHT = 270, 210
@@ -26,7 +26,6 @@ def scaling_figure(points: pl.DataFrame, *, title: str) -> alt.ConcatChart:
     }  # fmt: skip
     colour = alt.Color(**shared, scale=cycled(policies, COLOURS))
     shape = alt.Shape(**shared, scale=cycled(policies, SHAPES))
-    dash = alt.StrokeDash(**shared, scale=cycled(policies, DASHES))
     # An interval may reach below 0, where a log scale has no place: it is cut at the axis.
     lowest, highest = points.select(pl.min("mean") / 2, pl.max("high")).row(0)
     log = alt.Scale(type="log", domain=[lowest, highest], clamp=True, nice=False)
@@ -36,11 +35,11 @@ def scaling_figure(points: pl.DataFrame, *, title: str) -> alt.ConcatChart:
         values = part["value"].unique().sort().to_list()
         x = alt.X("value:Q", title=str(name)).scale(type="log", nice=False, padding=12)
         x = x.axis(values=values, format="~s", grid=False)
-        base = alt.Chart(part, width=WIDTH, height=HEIGHT).encode(x=x, color=colour)
+        base = alt.Chart(part).encode(x=x, color=colour)
         bars = base.mark_rule(strokeWidth=1.5).encode(
             y=alt.Y("low:Q", title="regret per user", scale=log), y2="high:Q"
         )
-        lines = base.mark_line(strokeWidth=2).encode(y=regret, strokeDash=dash)
         dots = base.mark_point(filled=True, size=55, opacity=1).encode(y=regret, shape=shape)
-        panels.append(bars + lines + dots)
+        curves = lines(part, "policy", x, regret, names=policies, legend=legend)
+        panels.append(alt.LayerChart(layer=[bars, *curves, dots], width=WIDTH, height=HEIGHT))
     return alt.concat(*panels, columns=2, spacing=28, title=title, config=STYLE)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import altair as alt
 import polars as pl
 
-from shoal.figures.style import colour_and_dash, end_labels, label_places
+from shoal.figures.style import STYLE, colour_and_dash, end_labels, label_places, lines
 
 NUMERIC_COLUMNS = {
     "n_users": "users",
@@ -81,13 +81,14 @@ def _lines(part: pl.DataFrame, axis: str, labels: list[str], title: str) -> alt.
         .scale(type="log" if wide else "linear", zero=False, nice=False, padding=12)
         .axis(values=values, format="~s", grid=False)
     )
-    colour, dash = colour_and_dash("label", labels)
-    base = alt.Chart(part).encode(x=x, y=alt.Y("mean:Q", title=REGRET_UNIT), color=colour)
+    colour, _ = colour_and_dash("label", labels)
+    y = alt.Y("mean:Q", title=REGRET_UNIT)
+    base = alt.Chart(part).encode(x=x, y=y, color=colour)
     intervals = base.mark_rule(strokeWidth=1).encode(y=alt.Y("low:Q", title=""), y2="high:Q")
-    lines = base.mark_line(strokeWidth=2).encode(strokeDash=dash)
     points = base.mark_point(filled=True, size=36, opacity=1)
     names = end_labels(label_places(part, "label", axis), "label", axis, colour, dx=8)
-    return alt.LayerChart(layer=[intervals, lines, points, names], title=title)
+    layers = [intervals, *lines(part, "label", x, y, names=labels), points, *names]
+    return alt.LayerChart(layer=layers, title=title, config=STYLE)
 
 
 def _dots(part: pl.DataFrame, labels: list[str], title: str) -> alt.LayerChart:
@@ -98,7 +99,7 @@ def _dots(part: pl.DataFrame, labels: list[str], title: str) -> alt.LayerChart:
     base = alt.Chart(part).encode(x=x, y=y, color=colour)
     intervals = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", title=""), x2="high:Q")
     points = base.mark_point(filled=True, size=60, opacity=1)
-    return alt.LayerChart(layer=[intervals, points], title=title)
+    return alt.LayerChart(layer=[intervals, points], title=title, config=STYLE)
 
 
 def _differing(options: list[dict[str, object]]) -> list[str]:

@@ -21,8 +21,8 @@ RIDGE = 1e-9
 class Pooled(Elicitor):
     """Play each assignment with fresh random groups and keep the least-squares sums.
 
-    Over the released totals, ``information`` is the sum of 1_G 1_G' / |G|, (n_shards, n_arms,
-    shard_size, shard_size), and ``evidence`` that of 1_G total / |G|.
+    Over the released totals, ``information`` is the sum of ``1_G 1_G' / |G|``, (n_shards, n_arms,
+    shard_size, shard_size), and ``evidence`` that of ``1_G total / |G|``.
     """
 
     changing = (*Elicitor.changing, "information", "evidence")

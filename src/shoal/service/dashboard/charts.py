@@ -9,6 +9,8 @@ from typing import Any
 
 import altair as alt
 
+from shoal.palette import DARK, LIGHT, Palette
+
 HEIGHT = 240
 HOMOGENEOUS = "homogeneous totals"
 
@@ -145,7 +147,8 @@ def _estimates() -> alt.LayerChart:
     return alt.LayerChart(layer=[intervals, points])
 
 
-def _theme(text: str, muted: str, line: str, colours: list[str]) -> Spec:
+def _theme(palette: Palette) -> Spec:
+    _, text, muted, line, colours = palette
     axis = {"labelColor": muted, "titleColor": muted, "domainColor": line, "tickColor": line}
     return {
         "background": "transparent",
@@ -155,21 +158,10 @@ def _theme(text: str, muted: str, line: str, colours: list[str]) -> Spec:
                  "titleFontWeight": 500, "titlePadding": 8, "tickCount": 6},
         "legend": {"labelColor": text, "labelFontSize": 12, "symbolSize": 90, "labelLimit": 170,
                    "layout": {"bottom": {"direction": "vertical", "anchor": "start"}}},
-        "range": {"category": colours, "ordinal": [text]},
+        "range": {"category": list(colours), "ordinal": [text]},
         "rule": {"color": colours[0]},
         "point": {"color": colours[0]},
     }  # fmt: skip
 
 
-THEMES: dict[str, Spec] = {
-    "light": _theme(
-        "#1d2b2e", "#52646a", "#dde5e6",
-        ["#0b7a75", "#c8553d", "#6c7a89", "#8a5a9e", "#c08a12", "#2f6db5", "#7a9e3f", "#b0477e",
-         "#4a4a68", "#a8744f", "#9aa5a8"],
-    ),
-    "dark": _theme(
-        "#e3ecec", "#a3b3b6", "#2c3a3d",
-        ["#3fbfb5", "#f08a70", "#a9b7c4", "#c39ad6", "#e2b84a", "#77aef0", "#a9cc6c", "#e585b5",
-         "#9a9ad0", "#d3a27d", "#79868a"],
-    ),
-}  # fmt: skip
+THEMES: dict[str, Spec] = {"light": _theme(LIGHT), "dark": _theme(DARK)}

@@ -1,0 +1,111 @@
+"""Offer every tutorial as a notebook, made from the page itself.
+
+Python blocks become cells, commands become cells that call them, and the output that a page shows
+is that of its cell. What the tests run is the page, so a notebook has no text or code of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+FOLDER = "notebooks"
+SECTION = "tutorials/"
+BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<body>.*?)^```$\n?", re.M | re.S)
+IMAGE_OR_LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!http)[^)\s]+\)")
+Cell = dict[str, Any]
+
+
+def cells(text: str) -> list[Cell]:
+    """Return the cells of a page; blocks that can't be run stay in the prose."""
+    result: list[Cell] = []
+    prose, position = "", 0
+    for match in BLOCK.finditer(text):
+        prose += text[position : match.start()]
+        position = match.end()
+        source = _source(match["language"], match["body"])
+        if source is not None:
+            result += [*_markdown(prose), _cell("code", source, execution_count=None, outputs=[])]
+            prose = ""
+        elif match["language"] == "output" and not prose.strip():
+            lines = match["body"].splitlines(keepends=True)
+            result[-1]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": lines}]
+        else:
+            prose += match[0]
+    return [*result, *_markdown(prose + text[position:])]
+
+
+def _source(language: str, body: str) -> str | None:
+    """Return the code of a block, if it is one that a notebook can run."""
+    if language == "python":
+        return body
+    if language == "console":
+        return "".join(
+            f"!{line.removeprefix('$ ')}" if line.startswith("$ ") else line
+            for line in body.splitlines(keepends=True)
+        )
+    return None
+
+
+def _markdown(prose: str) -> Iterator[Cell]:
+    """Yield the prose as a cell, with links between pages as their text and without images."""
+    plain = IMAGE_OR_LINK.sub(lambda match: "" if match[1] else match[2], prose).strip()
+    if plain:
+        yield _cell("markdown", plain)
+
+
+def _cell(kind: str, source: str, **more: Any) -> Cell:
+    return {
+        "cell_type": kind,
+        "metadata": {},
+        "source": source.strip().splitlines(keepends=True),
+        **more,
+    }
+
+
+def notebook(text: str) -> dict[str, Any]:
+    """Return the notebook of a page, in version 4.5 of Jupyter's format."""
+    numbered = [{**cell, "id": f"cell-{i}"} for i, cell in enumerate(cells(text))]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return {
+        "nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": numbered,
+    }  # fmt: skip
+
+
+def add_link(app: Sphinx, doctree: nodes.document) -> None:
+    """Put a link to the notebook below the title of a tutorial."""
+    name = app.env.docname
+    title = doctree.next_node(nodes.title)
+    if name.startswith(SECTION) and title is not None:
+        up = "../" * name.count("/")
+        link = nodes.reference("", "Download this page as a notebook", refuri=_file(name, up))
+        title.parent.insert(1, nodes.paragraph("", "", link, classes=["notebook"]))
+
+
+def write(app: Sphinx, error: Exception | None) -> None:
+    """Write the notebooks of all tutorials beside the site."""
+    if error or app.builder.format != "html":
+        return
+    for name in app.env.found_docs:
+        if name.startswith(SECTION):
+            text = Path(app.env.doc2path(name)).read_text(encoding="utf-8")
+            target = Path(app.outdir, _file(name))
+            target.parent.mkdir(exist_ok=True)
+            target.write_text(json.dumps(notebook(text), ensure_ascii=False, indent=1), "utf-8")
+
+
+def _file(name: str, folder: str = "") -> str:
+    return f"{folder}{FOLDER}/{PurePosixPath(name).name}.ipynb"
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register both steps."""
+    app.connect("doctree-read", add_link)
+    app.connect("build-finished", write)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
