@@ -99,7 +99,7 @@ def _panel(title: str, answers: dict[int, Price]) -> alt.LayerChart:
         x=alt.X("rounds:O", title="rounds", sort=[f"{n:,}" for n in answers]).axis(labelAngle=0),
         y=alt.Y("C:O", title="least group size C"),
     )
-    scale = alt.Scale(domain=[-30, 0, 60], range=["#e8909c", "#ffffff", "#7fb3dd"], clamp=True)
+    scale = alt.Scale(domain=[-30, 0, 60], range=["#f2a87f", "#ffffff", "#7cc4bf"], clamp=True)
     cells = base.mark_rect().encode(color=alt.Color("gain:Q", scale=scale, legend=None))
     text = base.mark_text(fontSize=13).encode(text="text:N")
     return alt.LayerChart(layer=[cells, text], width=220, height=180, title=title)

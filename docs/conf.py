@@ -49,7 +49,6 @@ autodoc_class_signature = "separated"
 autodoc_typehints_format = "short"
 add_module_names = False
 python_use_unqualified_type_names = True
-python_maximum_signature_line_length = 88
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
@@ -65,7 +64,7 @@ html_css_files = ["shoal.css"]
 html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"index": [], "faq": [], "glossary": [], "cite": []}
+html_sidebars = {"index": []}
 html_theme_options = {
     "logo": {
         "text": "Shoal",
@@ -74,6 +73,7 @@ html_theme_options = {
     },
     "header_links_before_dropdown": 8,
     "navbar_end": ["theme-switcher"],
+    "collapse_navigation": True,
     "show_prev_next": True,
     "show_toc_level": 2,
     "navigation_with_keys": False,

@@ -19,6 +19,13 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.nodes import make_refnode
 
 COMMAND_LINE = "reference/command-line"
+ARRAY = re.compile(
+    r"(?:~?numpy\.)?ndarray\[tuple\[(?:~?typing\.)?Any, \.\.\.\], "
+    r"(?:~?numpy\.)?dtype\[(?:~?numpy\.)?(\w+)\]\]"
+)
+ARRAY_LIKE = re.compile(
+    r"~?[\w.]*_Buffer \| .*?_NestedSequence\[(?:bool \| int \| float \| )?complex \| bytes \| str\]"
+)
 COMMAND = re.compile(r"shoal [a-z][a-z -]*")
 
 
@@ -86,8 +93,35 @@ def by_last_name(
     )
 
 
+def shorten_docstring(
+    app: Sphinx, what: str, name: str, item: object, options: object, lines: list[str]
+) -> None:
+    """Write the types of arrays as they are written in the source."""
+    lines[:] = [short(line) for line in lines]
+
+
+def short(text: str) -> str:
+    """Return the text with ArrayLike, and ndarray[float64], in place of what they stand for."""
+    return ARRAY_LIKE.sub("ArrayLike", ARRAY.sub(r"ndarray[\1]", text))
+
+
+def shorten_signature(
+    app: Sphinx,
+    what: str,
+    name: str,
+    item: object,
+    options: object,
+    signature: str | None,
+    returns: str | None,
+) -> tuple[str | None, str | None]:
+    """Do the same in a signature."""
+    return signature and short(signature), returns and short(returns)
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the transform and the resolver."""
     app.add_post_transform(LinkCode)
     app.connect("missing-reference", by_last_name)
+    app.connect("autodoc-process-docstring", shorten_docstring, priority=900)
+    app.connect("autodoc-process-signature", shorten_signature)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -5,6 +5,8 @@ Docutils has the converter; Sphinx only lets it be called as a renderer of its o
 
 from __future__ import annotations
 
+import re
+
 from docutils import nodes
 from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
@@ -12,6 +14,7 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
+SLASH = re.compile(r"<mo([^>]*)>/</mo>")  # browsers leave room around it as if it were a sign
 LOG = logging.getLogger(__name__)
 
 
@@ -30,10 +33,11 @@ def visit_math_block(translator: HTML5Translator, node: nodes.math_block) -> Non
 
 def _mathml(node: nodes.Element, *, as_block: bool) -> str:
     try:
-        return str(tex2mathml(node.astext(), as_block=as_block))
+        formula = tex2mathml(node.astext(), as_block=as_block)
     except MathError as error:
         LOG.warning("not a formula: %s (%s)", node.astext(), error, location=node)
         return ""
+    return SLASH.sub(r'<mo\1 lspace="0" rspace="0">/</mo>', formula)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

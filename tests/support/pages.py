@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(
     r"^(?P<indent> *)```(?P<language>\w*)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
 )
-TIMES = re.compile(r"\d[\d,.]* (M|s)\b")
+TIMES = re.compile(r"\d[\d,.]* (M|million|s)\b")
 """What differs from run to run: seconds, and millions of user-rounds a second."""
 
 COLUMNS = "100"

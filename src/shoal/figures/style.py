@@ -77,7 +77,7 @@ def lines(
         column, names or frame[column].unique(maintain_order=True).to_list()
     )
     if legend:
-        colour, dash = colour.legend(legend), dash.legend(legend)
+        colour = colour.legend(legend)
     layers = []
     for flagship, width in ((False, LINE_WIDTH), (True, FLAGSHIP_WIDTH)):
         part = frame.filter(_of_flagship(column) == flagship)
