@@ -21,9 +21,7 @@ LOADED = re.compile(r"<(?:script|img|link|iframe|source)\b[^>]*?\b(?:src|href)=\
 EXAMINED = [
     "index.html",
     "faq.html",
-    "theory.html",
     "tutorials/first-steps.html",
-    "reference/python.html",
     "reference/api/shoal.model.Plan.html",
 ]
 

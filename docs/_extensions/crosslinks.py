@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 
 from docutils import nodes
 from sphinx.addnodes import pending_xref
@@ -18,6 +19,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.nodes import make_refnode
 
+LINKED = (nodes.reference, nodes.title, pending_xref)  # a link in a link is none
 COMMAND_LINE = "reference/command-line"
 ARRAY = re.compile(
     r"(?:~?numpy\.)?ndarray\[tuple\[(?:~?typing\.)?Any, \.\.\.\], "
@@ -36,7 +38,7 @@ def documented(env: BuildEnvironment) -> dict[str, tuple[str, ObjectEntry]]:
     names = {name: (name, entry) for name, entry in domain.objects.items()}
     by_last_name = defaultdict(list)
     for name, entry in domain.objects.items():
-        if entry.objtype in {"class", "exception", "function"}:
+        if entry.objtype in {"class", "exception", "function"} and not entry.aliased:
             by_last_name[name.rpartition(".")[2]].append((name, entry))
     return names | {last: found[0] for last, found in by_last_name.items() if len(found) == 1}
 
@@ -45,6 +47,13 @@ def sections(env: BuildEnvironment) -> dict[str, str]:
     """Return the anchors of the commands by their names."""
     headings = env.tocs[COMMAND_LINE].findall(nodes.reference)
     return {h.astext(): h["anchorname"].lstrip("#") for h in headings if h.astext()[:6] == "shoal "}
+
+
+def ancestors(node: nodes.Node) -> Iterator[nodes.Node]:
+    """Yield what a node is in, from the inside out."""
+    while node.parent is not None:
+        node = node.parent
+        yield node
 
 
 class LinkCode(SphinxPostTransform):
@@ -56,12 +65,11 @@ class LinkCode(SphinxPostTransform):
         """Go through the literals of a page that are in no link and in no heading."""
         objects, commands = documented(self.env), sections(self.env)
         for literal in list(self.document.findall(nodes.literal)):
-            parent = literal.parent
-            if isinstance(parent, nodes.reference | nodes.title | pending_xref):
+            if any(isinstance(above, LINKED) for above in ancestors(literal)):
                 continue
             link = self.link(literal.astext(), objects, commands)
             if link is not None:
-                parent.replace(literal, link)
+                literal.parent.replace(literal, link)
                 link.append(literal)
 
     def link(
