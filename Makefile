@@ -96,7 +96,7 @@ screenshots: $(READY) browser  ## Take the documentation's pictures of the dashb
 
 docs: $(READY)  ## Build the documentation and serve it on this machine.
 	$(SITE)
-	$(BIN)/python -m http.server --directory build/site --bind 127.0.0.1 8001
+	$(BIN)/python -m http.server --directory build/site --bind 127.0.0.1 8090
 
 outputs: $(READY)  ## Write what the examples print into the pages that show it.
 	$(BIN)/python -m tests.support.pages

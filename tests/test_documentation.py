@@ -213,6 +213,11 @@ def test_the_readmes_headline_table_is_that_of_the_papers_experiment() -> None:
     assert f"\n{found[1]}\n" in (ROOT / "docs/benchmarks/paper.md").read_text(encoding="utf-8")
 
 
+def test_the_version_to_cite_is_this_one() -> None:
+    assert f"\nversion: {shoal.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"{{{shoal.__version__}}}" in (ROOT / "docs/cite.md").read_text("utf-8")
+
+
 def rows(page: str, heading: str) -> list[list[str]]:
     """Return the cells of a section's tables, without the marks of code."""
     text = section((ROOT / "docs" / "service" / page).read_text(encoding="utf-8"), heading)

@@ -29,7 +29,9 @@ BLOCK = re.compile(
 TIMES = re.compile(r"\d[\d,.]* (M|million|s)\b")
 """What differs from run to run: seconds, and millions of user-rounds a second."""
 
-COLUMNS = "100"
+COLUMNS = "92"
+"""The width of a terminal whose lines fit the site."""
+
 GALLERY = re.compile(r"\((images/gallery/[\w-]+\.png)\)")
 """Figures that a page's own examples draw, under the same name."""
 

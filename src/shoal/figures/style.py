@@ -92,11 +92,11 @@ def end_labels(
 ) -> list[alt.Chart]:
     """Write each line's name where ``label_places`` puts it, the flagship's in bold."""
     layers = []
-    for flagship, weight in ((False, "normal"), (True, "bold")):
+    for flagship in (False, True):
         part = places.filter(_of_flagship(column) == flagship)
         if len(part):
             text: alt.Chart = alt.Chart(part).mark_text(
-                align="left", dx=dx, fontSize=12, fontWeight=weight
+                align="left", dx=dx, fontSize=12, fontWeight="bold" if flagship else "normal"
             )
             layers.append(
                 text.encode(x=f"{along}:Q", y="place:Q", text=f"{column}:N", color=colour)
