@@ -27,7 +27,7 @@ SLOW = (
     "tests/engines/test_ray", "tests/experiments/sweep/test_kills",
     "tests/client/test_distribution", "tests/cli/test_demo", "tests/test_documentation",
     "tests/test_kernels", "tests/policies/shoal/test_learning_quality",
-    "tests/service/api/test_openapi",
+    "tests/service/api/test_openapi", "tests/test_site",
 )  # fmt: skip
 """Files with whole systems, or many runs."""
 

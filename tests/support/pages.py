@@ -29,7 +29,7 @@ BLOCK = re.compile(
 TIMES = re.compile(r"\d[\d,.]* (M|million|s)\b")
 """What differs from run to run: seconds, and millions of user-rounds a second."""
 
-COLUMNS = "92"
+COLUMNS = "80"
 """The width of a terminal whose lines fit the site."""
 
 GALLERY = re.compile(r"\((images/gallery/[\w-]+\.png)\)")
