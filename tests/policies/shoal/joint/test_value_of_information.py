@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from shoal.policies.shoal.constants import JOINT
-from shoal.policies.shoal.joint.value_of_information import expected_improvement, price
+from shoal.policies.shoal.joint.value_of_information import expected_improvement, index, price
 
 
 @pytest.mark.parametrize("z", [-6.0, -1.0, 0.0, 0.5, 3.0])
@@ -52,3 +52,29 @@ def test_the_number_of_observations_is_nearly_the_best(gap: float, halving: floa
 
     best = max(worth(n) for n in np.geomspace(1, 1e6, 4000))
     assert 0.85 * best < price(gap, variance, rival, halving, left) < best * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("s", [0.2, 1.0, 5.0, 100.0, 3_000.0])
+def test_the_index_is_that_of_the_best_stopping_rule(s: float) -> None:
+    """To try the arm pays at 4 % less than the index's bonus, and no longer at 4 % more."""
+    mean, variance, noise = 0.3, 0.04, 0.8
+    bonus = (index(mean, variance, noise, s * noise / variance) - mean) / math.sqrt(variance)
+    assert _value_of_trying(0.96 * bonus, s) > 0
+    assert _value_of_trying(1.04 * bonus, s) <= 1e-9 * s
+
+
+def _value_of_trying(known: float, s: float, *, n_steps: int = 300) -> float:
+    """Return by how much playing an arm of mean N(0, 1) at first beats a ``known`` reward.
+
+    By backward induction over the posterior's mean; time is the posterior's precision, up to 1 + s.
+    """
+    precisions = np.geomspace(1.0, 1.0 + s, n_steps + 1)
+    grid = np.linspace(-6.0, 6.0, 801)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(15)
+    value = going_on = np.zeros_like(grid)
+    for now, then in zip(precisions[-2::-1], precisions[:0:-1], strict=True):
+        deviation = math.sqrt(1 / now - 1 / then)
+        later = np.interp(grid[:, None] + deviation * nodes, grid, value) @ weights / weights.sum()
+        going_on = (grid - known) * (then - now) + later
+        value = np.maximum(going_on, 0.0)
+    return float(np.interp(0.0, grid, going_on))

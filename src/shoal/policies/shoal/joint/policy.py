@@ -1,10 +1,12 @@
-"""The learner for small shards: Thompson sampling with a price on information.
+"""The learner for small shards: an index, or Thompson sampling with a price on information.
 
-Every round, each user samples its means from the posterior, but only on arms where an observation
-is worth more than it costs (``value_of_information``); others play their favourite. An arm that too
-few want gets a recruited group if one is worth its cost (``recruit``). Nobody explores unseen.
-Crowds are cut into random groups, and a group whose total is not worth what its members lose is
-dissolved. Each released total then updates the posterior of its arm (``posterior``).
+Where crowds have two groups or more, so that random groups tell their users apart, each user plays
+the arm with the highest index (``value_of_information.index``). Elsewhere chance has to vary who
+plays what: a user samples its means from the posterior, but only on arms where an observation is
+worth more than it costs; others play their favourite. An arm that too few want gets a recruited
+group if one is worth its cost (``recruit``). Nobody explores unseen. Crowds are cut into random
+groups, and a group whose total is not worth what its members lose is dissolved. Each released total
+then updates the posterior of its arm (``posterior``).
 """
 
 import math
@@ -34,6 +36,7 @@ from shoal.policies.shoal.joint.value_of_information import (
     Recruits,
     ShardRound,
     all_prices,
+    index,
     merit,
     recruit,
 )
@@ -166,8 +169,11 @@ def _choose_shard(
     for user in range(n_users):
         plan.arms[user] = _sample(mixture, prices, user, rng)
         plan.free[user] = allowed[:, user].any()
+    by_index = n_users >= 2 * size * n_arms
+    if by_index:
+        _prefer_indices(shard, mixture, left * rate, size, rng, plan)
     regret, row = prices.regrets.sum(), np.empty(n_users)
-    this_round = ShardRound(belief, mixture, prices, min_group_size, left, regret, row)
+    this_round = ShardRound(belief, mixture, prices, min_group_size, left, regret, by_index, row)
     number = _recruit_thin_arms(shard, this_round, size, rng, plan, number)
     crowds, few = small_crowds(plan.arms, plan.free, n_arms, size)
     play_favourites(few, prices.favourites[few], plan.arms, crowds, size)
@@ -191,6 +197,37 @@ def _sample(mixture: Mixture, prices: Prices, user: int, rng: np.random.Generato
             if draw > highest:
                 best, highest = arm, draw
     return best
+
+
+@kernel()
+def _prefer_indices(
+    shard: JointState,
+    mixture: Mixture,
+    rounds_left: float,
+    size: int,
+    rng: np.random.Generator,
+    plan: ShardPlan,
+) -> None:
+    """Move users to the arm of their highest index, if a crowd of two groups has it."""
+    belief = shard.belief
+    n_arms, n_users = belief.means.shape
+    best = np.zeros(n_users, np.int64)
+    crowds = np.zeros(n_arms, np.int64)
+    for user in range(n_users):
+        highest = -np.inf
+        for arm in range(n_arms):
+            outside = rng.random() < mixture.chances[OUTSIDER, arm, user]
+            kind = OUTSIDER if outside else CORE
+            value = index(
+                mixture.means[kind, arm, user], mixture.variances[kind, arm, user],
+                belief.noise[arm], rounds_left,
+            )  # fmt: skip
+            if shard.allowed[arm, user] and value > highest:
+                best[user], highest = arm, value
+        crowds[best[user]] += plan.free[user]
+    for user in range(n_users):
+        if crowds[best[user]] >= 2 * size:
+            plan.arms[user] = best[user]
 
 
 @kernel()
@@ -236,8 +273,12 @@ def _cut_crowd(
     plan: ShardPlan,
     number: int,
 ) -> int:
-    """Cut a crowd into random groups that are worth their cost; return the next group number."""
+    """Cut a crowd into random groups that are worth their cost; return the next group number.
+
+    Where indices chose a crowd's users, they have weighed the cost already.
+    """
     prices = this_round.prices
+    weighed = this_round.by_index and len(crowd) >= 2 * size
     stake = 0.0
     for user in crowd:
         stake += prices.prices[arm, user] + prices.losses[arm, user]
@@ -249,7 +290,7 @@ def _cut_crowd(
         cost = 0.0
         for user in members:
             cost += prices.losses[arm, user]
-        if cost == 0.0 or merit(this_round, arm, members, rng) > 0.0:
+        if weighed or cost == 0.0 or merit(this_round, arm, members, rng) > 0.0:
             for user in members:
                 plan.groups[user] = number
             number += 1

@@ -52,6 +52,7 @@ class ShardRound(NamedTuple):
     min_group_size: int
     rounds_left: float
     regret: float  # what all users lose per round as long as nothing is learnt
+    by_index: bool  # whether users of crowds of two groups follow their index
     row: FloatArray  # (n_users,) workspace
 
 
@@ -67,6 +68,22 @@ def expected_improvement(z: float) -> float:
     """Return E[(Z + z)+] of a standard normal Z."""
     density = math.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
     return density + z * 0.5 * math.erfc(-z / math.sqrt(2))
+
+
+@kernel()
+def index(mean: float, variance: float, noise: float, rounds_left: float) -> float:
+    """Return the known reward that would be as good as an arm of unknown mean.
+
+    That is the finite-horizon Gittins index of a normal mean which is observed with this ``noise``
+    in all the rounds that are left, within 4 % of its exact distance from the mean.
+
+    >>> round(index(0.5, 0.04, 1.0, 100.0), 2)  # as good as nine tenths of a deviation more
+    0.68
+    """
+    s = variance * rounds_left / noise
+    log = math.log1p(s)
+    bonus = math.sqrt(2.0 * math.log1p(s / (5.0 + 1.4 * log + 0.12 * log * log)))
+    return mean + bonus * math.sqrt(variance)
 
 
 @kernel()
