@@ -14,13 +14,14 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import event
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -52,6 +53,45 @@ def kernel(signature: str | None = None, *, fastmath: bool = False) -> Callable[
             settings.CACHE_DIR = chosen
 
     return compile_lazily
+
+
+_watchers: list[Callable[[], None]] = []
+
+
+@contextmanager
+def on_compile(call: Callable[[], None]) -> Iterator[None]:
+    """Call ``call`` while a function is compiled, in this process or in a worker of it.
+
+    A function that is loaded from the cache is not compiled.
+    """
+    if not _watchers:
+        event.register("numba:compile", _LISTENER)
+    _watchers.append(call)
+    try:
+        yield
+    finally:
+        _watchers.remove(call)
+        if not _watchers:
+            event.unregister("numba:compile", _LISTENER)
+
+
+def announce_compilation() -> None:
+    """Tell those who watch that something is compiled; an engine does so for its workers."""
+    for call in _watchers:
+        call()
+
+
+class _Listener(event.Listener):  # type: ignore[misc]
+    """Numba tells it of each function that it compiles, and of those inside."""
+
+    def on_start(self, event: object) -> None:
+        announce_compilation()
+
+    def on_end(self, event: object) -> None:
+        pass
+
+
+_LISTENER = _Listener()
 
 
 @cache

@@ -8,7 +8,9 @@ from pathlib import Path
 import click
 
 from shoal.cli import console, options
+from shoal.cli.choices import METHODS, Name
 from shoal.errors import InvalidInputError
+from shoal.extras import missing
 
 
 @click.command(name="decompose")
@@ -19,10 +21,12 @@ from shoal.errors import InvalidInputError
     default=5,
     help="Users on an arm that make an assignment informative: C+1, or 2C for pooled estimates.",
 )
-@click.option("--method", default="euler", help="euler, optimal, lp, blocks, greedy or random.")
+@click.option("--method", type=Name(METHODS), default="euler", help="How assignments are found.")
 @click.option("--seed", default=0, help="For the methods that draw.")
 @options.out(
-    "folder", "A new folder for the assignments (Parquet) and the picture of loads (PNG, SVG)."
+    "folder",
+    "A new folder for the assignments (Parquet) and the picture of loads (PNG, SVG).",
+    figures=True,
 )
 @options.as_json
 def command(
@@ -55,13 +59,15 @@ def command(
         decomposition = decompose(active, demand, min_crowd=min_crowd, method=method, rng=rng)
         certificate = is_decomposition(active, demand, decomposition, min_crowd=min_crowd)
     if out:
-        from shoal.figures import loads_figure, save
-
         loads = [np.bincount(row, minlength=n_arms) for row in decomposition.assignments]
         with new_folder(out) as folder:
             write_assignments(decomposition, folder / "assignments.parquet")
-            title = f"Crowds, {method}"
-            save(loads_figure(np.array(loads), min_crowd=min_crowd, title=title), folder / "loads")
+            if not missing("figures"):
+                from shoal.figures import loads_figure, save
+
+                title = f"Crowds, {method}"
+                figure = loads_figure(np.array(loads), min_crowd=min_crowd, title=title)
+                save(figure, folder / "loads")
     summary = {
         "method": method,
         "users": n_users,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import click
 
 from shoal.cli import console, options
-from shoal.cli.serve import need_service
 from shoal.errors import ShoalError
+from shoal.extras import need
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,7 +74,7 @@ def command(
 
     Everything happens on this machine, in a temporary folder; Ctrl-C ends it and cleans up.
     """
-    need_service()
+    need("service")
     from rich.live import Live
 
     from shoal.client import Client

@@ -56,7 +56,6 @@ def command(
     proof = hardest.proof
     text = json.dumps({**sizes, **_as_dict(hardest)}, indent=2)
     if out:
-        out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text + "\n", encoding="utf-8")
     if as_json:
         click.echo(text)

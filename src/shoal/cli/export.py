@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from shoal.cli.serve import need_service
 from shoal.errors import InvalidInputError
+from shoal.extras import need
 
 
 @click.command(name="export")
@@ -18,7 +18,7 @@ def command(campaign: str, out: Path, url: str) -> None:
 
     SHOAL_TOKEN in the environment is an analyst's token.
     """
-    need_service()
+    need("service")
     import polars as pl
 
     from shoal.client import Client, ServiceError

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shoal.cli.serve import need_service
 from shoal.errors import InvalidInputError
+from shoal.extras import need
 
 if TYPE_CHECKING:
     from shoal.client import Client
@@ -45,7 +45,7 @@ def remote(command: Callable[..., None]) -> Callable[..., None]:
 @contextmanager
 def connect(options: RemoteOptions, role: str) -> Iterator[Client]:
     """Open a client with the token that the environment or the file has for a role."""
-    need_service()
+    need("service")
     from shoal.client import Client
 
     with Client(options["url"], find_token(options["tokens"], role), patience=PATIENCE) as client:

@@ -35,7 +35,6 @@ def command(
         )
     text = json.dumps(choices, indent=2, sort_keys=True)
     if out:
-        out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text + "\n", encoding="utf-8")
     if as_json:
         click.echo(text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,6 +31,7 @@ from shoal.experiments.setting import (
 from shoal.experiments.statistics import regret_intervals
 from shoal.instances import INSTANCES
 from shoal.model.numbers import whole_number
+from shoal.outputs import check_new
 from shoal.policies.tuned import resolve_options
 
 PAPER_POLICIES = (
@@ -214,15 +214,6 @@ def run_records(run: Run, first_run: int) -> pl.DataFrame:
     )
 
 
-def check_new(path: Path, kind: str) -> None:
-    """Refuse, before the work starts, a path for results that exists or can't be written."""
-    if path.exists():
-        raise InvalidInputError(f"out must be a new {kind}; {str(path)!r} exists.")
-    parent = next(p for p in path.absolute().parents if p.exists())
-    if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise InvalidInputError(f"out must lie in a folder that can be written; got {str(path)!r}.")
-
-
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
     """Yield a folder to fill, renamed to ``folder`` at the end and removed after a failure.
@@ -231,10 +222,9 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """
     part = folder.with_name(f".{folder.name}.part")
     try:
-        if folder.exists():
-            raise InvalidInputError(f"out must be a new folder; {str(folder)!r} exists.")
+        check_new(folder, "folder")
         shutil.rmtree(part, ignore_errors=True)  # left by a process that was killed
-        part.mkdir(parents=True)
+        part.mkdir()
         yield part
         part.rename(folder)
     except (OSError, pl.exceptions.PolarsError) as error:

@@ -1,0 +1,72 @@
+"""Standard streams that can write every text, and that end quietly on Ctrl-C.
+
+A terminal that knows ASCII alone (``LANG=C``, ``PYTHONIOENCODING=ascii``, an old log viewer) gets
+the nearest ASCII: "+-" for "±", ">=" for "≥".
+"""
+
+import codecs
+import signal
+import sys
+import threading
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+NEAREST = {
+    "±": "+-", "≥": ">=", "≤": "<=", "−": "-", "–": "-", "·": "*", "×": "x", "√": "sqrt ",
+    "→": "->", "…": "...", "“": '"', "”": '"', "’": "'", "µ": "u", "²": "^2", "•": "*",
+    **dict(zip("▁▂▃▄▅▆▇█", "_.-:=+*#", strict=True)),
+}  # fmt: skip
+
+
+def _nearest(error: UnicodeError) -> tuple[str, int]:
+    """Replace what a stream can't encode: the error handler "shoal"."""
+    assert isinstance(error, UnicodeEncodeError)
+    text = error.object[error.start : error.end]
+    return "".join(map(_ascii, text)), error.end
+
+
+def _ascii(character: str) -> str:
+    if character in NEAREST:
+        return NEAREST[character]
+    letters = unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode()
+    return letters or "?"
+
+
+codecs.register_error("shoal", _nearest)
+
+
+def allow_any_text() -> None:
+    """Let the standard streams write every text, whatever the terminal's encoding."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)  # a test's stream may have none
+        if reconfigure is not None and stream.errors == "strict":
+            reconfigure(errors="shoal")
+
+
+class Interrupts:
+    """Whether Ctrl-C was pressed: what fails after it fails because of it."""
+
+    pressed = False
+
+    def handle(self, number: int, frame: object) -> None:
+        """Raise KeyboardInterrupt, and let no finaliser print a traceback of it."""
+        self.pressed = True
+        sys.unraisablehook = lambda _: None
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def watch_interrupts() -> Iterator[Interrupts]:
+    """Notice Ctrl-C while the block runs, also where a library turns it into another error."""
+    interrupts = Interrupts()
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if ignored or threading.current_thread() is not threading.main_thread():
+        yield interrupts
+        return
+    before, hook = signal.signal(signal.SIGINT, interrupts.handle), sys.unraisablehook
+    try:
+        yield interrupts
+    finally:
+        signal.signal(signal.SIGINT, before)
+        sys.unraisablehook = hook
