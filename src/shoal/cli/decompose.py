@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from shoal.cli import console, options
-from shoal.cli.choices import METHODS, Name
+from shoal.cli.choices import NameChoice
 from shoal.errors import InvalidInputError
 from shoal.extras import missing
+
+if TYPE_CHECKING:
+    from shoal.decompositions import Decomposition
 
 
 @click.command(name="decompose")
@@ -21,7 +25,9 @@ from shoal.extras import missing
     default=5,
     help="Users on an arm that make an assignment informative: C+1, or 2C for pooled estimates.",
 )
-@click.option("--method", type=Name(METHODS), default="euler", help="How assignments are found.")
+@click.option(
+    "--method", type=NameChoice("method"), default="euler", help="How assignments are found."
+)
 @click.option("--seed", default=0, help="For the methods that draw.")
 @options.out(
     "folder",
@@ -59,15 +65,10 @@ def command(
         decomposition = decompose(active, demand, min_crowd=min_crowd, method=method, rng=rng)
         certificate = is_decomposition(active, demand, decomposition, min_crowd=min_crowd)
     if out:
-        loads = [np.bincount(row, minlength=n_arms) for row in decomposition.assignments]
         with new_folder(out) as folder:
             write_assignments(decomposition, folder / "assignments.parquet")
             if not missing("figures"):
-                from shoal.figures import loads_figure, save
-
-                title = f"Crowds, {method}"
-                figure = loads_figure(np.array(loads), min_crowd=min_crowd, title=title)
-                save(figure, folder / "loads")
+                _draw(decomposition, folder, n_arms, min_crowd, f"Crowds, {method}")
     summary = {
         "method": method,
         "users": n_users,
@@ -91,3 +92,15 @@ def command(
     )
     if out:
         click.echo(f"Assignments and picture: {out}")
+
+
+def _draw(
+    decomposition: Decomposition, folder: Path, n_arms: int, min_crowd: int, title: str
+) -> None:
+    """Draw how many users each assignment puts on each arm."""
+    import numpy as np
+
+    from shoal.figures import loads_figure, save
+
+    loads = [np.bincount(row, minlength=n_arms) for row in decomposition.assignments]
+    save(loads_figure(np.array(loads), min_crowd=min_crowd, title=title), folder / "loads")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from shoal.cli.remote import check_reachable
 from shoal.errors import InvalidInputError
 from shoal.extras import need
 
@@ -30,6 +31,7 @@ def command(campaign: str, out: Path, url: str) -> None:
         raise InvalidInputError(f"out must be a new file; {out} exists.")
     if not out.parent.is_dir():
         raise InvalidInputError(f"out must be in a folder that exists; {out.parent} does not.")
+    check_reachable(url)
     rows: list[tuple[int, str, int, float]] = []
     with Client(url, token) as client:
         for number in range(1, client.campaign(campaign)["round"] + 1):

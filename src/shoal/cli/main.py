@@ -22,6 +22,12 @@ SECTIONS = {
 }
 """The commands in the order in which most people meet them."""
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
+COMPLETION = """\b
+Completion, by the line for your shell:
+  bash  eval "$(_SHOAL_COMPLETE=bash_source shoal)"
+  zsh   eval "$(_SHOAL_COMPLETE=zsh_source shoal)"
+  fish  _SHOAL_COMPLETE=fish_source shoal | source
+"""
 MOVED = {name: f"shoal research {name}" for name in ("decompose", "explore-beta")}
 
 
@@ -106,6 +112,7 @@ class Stopped(click.ClickException):
     cls=Commands,
     sections=SECTIONS,
     moved=MOVED,
+    epilog=COMPLETION,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )
 @click.version_option(__version__, prog_name="shoal")

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from shoal.cli import choices
-from shoal.cli.choices import Name
+from shoal.cli.choices import NameChoice
 from shoal.errors import InvalidInputError
 from shoal.extras import missing
 from shoal.outputs import check_new
@@ -71,7 +70,7 @@ problem = combined(
 )
 rewards = combined(
     click.option(
-        "--rewards", type=Name(choices.REWARDS), default="bernoulli", help="How rewards are drawn."
+        "--rewards", type=NameChoice("rewards"), default="bernoulli", help="How rewards are drawn."
     ),
     click.option(
         "--participation", default=1.0, help="Probability that a user reports in a round."
@@ -109,14 +108,14 @@ def experiment(policies: str, runs: str) -> Callable[[Command], Command]:
     return combined(
         click.option(
             "--instances",
-            type=Name(choices.INSTANCES, many=True),
+            type=NameChoice("instance", many=True),
             default="uniform,linear",
             help="Classes of instances.",
             callback=lambda context, option, text: split_names(text),
         ),
         click.option(
             "--policies",
-            type=Name(choices.policies, many=True),
+            type=NameChoice("policy", many=True),
             help=f'Policies from "shoal policies", with commas; by default {policies}.',
             callback=lambda context, option, text: text and split_names(text),
         ),
@@ -147,7 +146,7 @@ def engine(command: Command) -> Command:
 
     @click.option(
         "--engine",
-        type=Name(choices.ENGINES),
+        type=NameChoice("engine"),
         default="local",
         help="Processes on this machine, or a Ray cluster.",
     )

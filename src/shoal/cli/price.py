@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from shoal.cli import console, options
-from shoal.cli.choices import SCALES, Name, policies
+from shoal.cli.choices import NameChoice
 from shoal.errors import InvalidInputError
 from shoal.extras import missing
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     help="The log's columns for user, arm, reward and, if it has one, time.  "
     "[default: user,arm,reward]",
 )
-@click.option("--scale", type=Name(SCALES), help="How the log's rewards get into [0, 1].")
+@click.option("--scale", type=NameChoice("scale"), help="How the log's rewards get into [0, 1].")
 @click.option("--min-user-rows", type=int, help="Leave out users with fewer rows in the log.")
 @click.option("--drop-duplicates", is_flag=True, help="Leave out rows that repeat another whole.")
 @click.option(
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     help="The least group sizes C to compare.",
     callback=lambda context, option, text: [_integer(size) for size in options.split_names(text)],
 )
-@click.option("--policy", type=Name(policies), default="shoal", help="The learner.")
+@click.option("--policy", type=NameChoice("policy"), default="shoal", help="The learner.")
 @options.of_policy
 @options.rewards
 @click.option("--turnover", default=0.0, help="Probability that a user's tastes change in a round.")

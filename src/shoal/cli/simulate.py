@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shoal.cli import console, options
-from shoal.cli.choices import INSTANCES, Name, policies
+from shoal.cli.choices import NameChoice
 from shoal.errors import InvalidInputError
 from shoal.extras import missing
 
@@ -17,14 +17,16 @@ if TYPE_CHECKING:
     from shoal.engines import Engine
     from shoal.experiments import Run
 
-TABLE_ROWS = 10
-CURVE_POINTS = 200
+ROUNDS_SHOWN = 10
+ROUNDS_DRAWN = 200
 """Rounds at which a run is shown in the table, and in the figure."""
 
 
 @click.command(name="simulate")
-@click.argument("policy", type=Name(policies), default="shoal")
-@click.option("--instance", type=Name(INSTANCES), default="uniform", help="Class of the instance.")
+@click.argument("policy", type=NameChoice("policy"), default="shoal")
+@click.option(
+    "--instance", type=NameChoice("instance"), default="uniform", help="Class of the instance."
+)
 @options.problem
 @options.rewards
 @options.means
@@ -64,7 +66,7 @@ def command(
         raise InvalidInputError(
             f"--means must be left out beside --shards, which draws users; got {means_file!r}."
         )
-    experiment["n_checkpoints"] = CURVE_POINTS if out else TABLE_ROWS
+    experiment["n_checkpoints"] = ROUNDS_DRAWN if out else ROUNDS_SHOWN
     with console.progress(policy) as progress:
         tick = console.counter(progress, (n_shards or 1) * experiment["horizon"])
         if n_shards is not None:
@@ -77,7 +79,7 @@ def command(
         else:
             run = simulate(policy, progress=tick, **experiment)
     if as_json:
-        click.echo(json.dumps(_as_dict(run, *_points(run, TABLE_ROWS))))
+        click.echo(json.dumps(_as_dict(run, *_points(run, ROUNDS_SHOWN))))
     else:
         _show(run)
     if out:
@@ -113,7 +115,7 @@ def _write(run: Run, out: Path) -> None:
     """Write a folder with the run as JSON and the figure of its regret over time."""
     from shoal.experiments.comparison import new_folder
 
-    rounds, regret = _points(run, CURVE_POINTS)
+    rounds, regret = _points(run, ROUNDS_DRAWN)
     with new_folder(out) as folder, console.waiting("writing"):
         text = json.dumps(_as_dict(run, rounds, regret))
         (folder / "run.json").write_text(text + "\n", encoding="utf-8")
@@ -145,13 +147,13 @@ def _show(run: Run) -> None:
         ["round", "regret so far", "per user and round"],
         [
             (t, regret, regret / (problem.n_users * t))
-            for t, regret in zip(*_points(run, TABLE_ROWS), strict=True)
+            for t, regret in zip(*_points(run, ROUNDS_SHOWN), strict=True)
         ],
     )
     if run.options:
         click.echo(f"options: {spell(run.options)}")
     click.echo(
         f"smallest group seen: {run.smallest_group}; totals withheld: {run.withheld:,}; "
-        f"{problem.n_users * int(run.rounds[-1]) / run.seconds / 1e6:.1f} million user-rounds/s"
+        f"{problem.n_users * int(run.rounds[-1]) / run.seconds:,.0f} user-rounds/s"
         f"{' and worker' if problem.n_shards > 1 else ''}"
     )
