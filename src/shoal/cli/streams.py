@@ -5,6 +5,7 @@ the nearest ASCII: "+-" for "±", ">=" for "≥".
 """
 
 import codecs
+import os
 import signal
 import sys
 import threading
@@ -33,15 +34,47 @@ def _ascii(character: str) -> str:
     return letters or "?"
 
 
+def _find_ascii(name: str) -> codecs.CodecInfo | None:
+    """Return ASCII by another name: Click writes UTF-8 to streams that it sees to be ASCII."""
+    if name != "plain_ascii":
+        return None
+    ascii_codec = codecs.lookup("ascii")
+    return codecs.CodecInfo(
+        name=name,
+        encode=ascii_codec.encode,
+        decode=ascii_codec.decode,
+        incrementalencoder=ascii_codec.incrementalencoder,
+        incrementaldecoder=ascii_codec.incrementaldecoder,
+    )
+
+
 codecs.register_error("shoal", _nearest)
+codecs.register(_find_ascii)
 
 
 def allow_any_text() -> None:
     """Let the standard streams write every text, whatever the terminal's encoding."""
     for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)  # a test's stream may have none
-        if reconfigure is not None and stream.errors == "strict":
-            reconfigure(errors="shoal")
+        if stream not in (sys.__stdout__, sys.__stderr__) or not hasattr(stream, "reconfigure"):
+            continue  # a caller's own
+        if _is_ascii(stream.encoding):
+            stream.reconfigure(encoding="plain_ascii", errors="shoal")
+        else:
+            stream.reconfigure(errors="shoal")
+
+
+def _is_ascii(encoding: str) -> bool:
+    """Return whether a terminal knows ASCII alone, by its encoding or by LANG=C.
+
+    Python writes UTF-8 in the C locale. That is right where no locale is set, as in most
+    containers, but not where somebody asks for C.
+    """
+    if codecs.lookup(encoding).name == "ascii":
+        return True
+    if os.environ.get("PYTHONIOENCODING") or os.environ.get("PYTHONUTF8"):
+        return False
+    locale = os.environ.get("LC_ALL") or os.environ.get("LANG")
+    return locale in ("C", "POSIX")
 
 
 class Interrupts:

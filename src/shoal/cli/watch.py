@@ -171,8 +171,8 @@ class Watch:
         """Draw the rewards as columns from 0 on, with the two references beside them."""
         parts = self._parts()
         top = max(self.full_knowledge, *parts)
-        rows = {_row(self.full_knowledge, top): "full knowledge"}
-        rows[_row(self.best_single, top)] = "best single reminder"
+        rows = {_row(self.full_knowledge, top): f"full knowledge, {self.full_knowledge:.0%}"}
+        rows[_row(self.best_single, top)] = f"best single reminder, {self.best_single:.0%}"
         lines = ["Learners who come back, round by round"]
         for row in range(PICTURE_LINES, 0, -1):
             empty = "-" if row in rows else " "
