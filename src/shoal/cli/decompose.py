@@ -49,11 +49,12 @@ def command(
     FILE holds each user's active arms: JSON ([[0, 2], [1], ...], or an object with "active" and
     "demand"), or CSV or Parquet with the columns user and arm.
     """
-    import numpy as np
+    with console.loading():
+        import numpy as np
 
-    from shoal.decompositions import decompose, is_decomposition
-    from shoal.decompositions.files import read_active, write_assignments
-    from shoal.experiments.comparison import new_folder
+        from shoal.decompositions import decompose, is_decomposition
+        from shoal.decompositions.files import read_active, write_assignments
+        from shoal.experiments.comparison import new_folder
 
     active, file_demand = read_active(file)
     demand = file_demand if demand is None else demand

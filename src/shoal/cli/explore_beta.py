@@ -38,10 +38,11 @@ def command(
     the smallest for U = C+1, and a bound for larger U. Tiny cases are searched exhaustively, up to
     renaming arms and users, then by local search until the time is over.
     """
-    import numpy as np
+    with console.loading():
+        import numpy as np
 
-    from shoal.decompositions.beta.search import SearchProgress, hardest_graph
-    from shoal.model.numbers import positive_number
+        from shoal.decompositions.beta.search import SearchProgress, hardest_graph
+        from shoal.model.numbers import positive_number
 
     positive_number("seconds", seconds)
     sizes = {"n_arms": n_arms, "min_group_size": min_group_size, "cluster_size": cluster_size}

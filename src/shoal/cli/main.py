@@ -72,9 +72,13 @@ class Commands(click.Group):
             with formatter.section(heading):
                 formatter.write_dl(rows)
 
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        """Read the arguments; whatever is written from here on can be encoded."""
+        allow_any_text()
+        return super().make_context(*arguments, **options)
+
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; a refusal has exit code 2, and Ctrl-C has 130."""
-        allow_any_text()
         with watch_interrupts() as interrupts:
             try:
                 return super().invoke(ctx)

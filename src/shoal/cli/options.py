@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
+from shoal.cli import console
 from shoal.cli.choices import NameChoice
 from shoal.errors import InvalidInputError
 from shoal.extras import missing
@@ -162,7 +163,8 @@ def engine(command: Command) -> Command:
     def with_engine(
         *, engine: str, address: str | None, n_workers: int | None, **values: Any
     ) -> Any:
-        from shoal.engines import make_engine
+        with console.loading():
+            from shoal.engines import make_engine
 
         return command(engine=make_engine(engine, n_workers=n_workers, address=address), **values)
 

@@ -37,7 +37,8 @@ def command(file: Path, out: Path, new: Path | None, engine: Engine, as_json: bo
     Each finished cell is written at once. However a sweep ends, the same command plays the cells
     that are missing; "shoal status" shows its progress, "shoal report" its results.
     """
-    from shoal.experiments.sweep import read_configuration, sweep
+    with console.loading():
+        from shoal.experiments.sweep import read_configuration, sweep
 
     configuration = read_configuration(file)
     try:
