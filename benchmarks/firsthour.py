@@ -48,7 +48,7 @@ class Newcomer:
         }
 
     def seconds(self) -> tuple[float, float]:
-        """Return the time since the clone began, and the processor's time, which load leaves alone."""
+        """Return the time since the clone began, and the processor's, which ignores the load."""
         return time.perf_counter() - self.start, processor_seconds() - self.processor_start
 
     def make_environment(self) -> None:
