@@ -29,7 +29,7 @@ PLOT = {
 }
 """Each reminder, and those whom it suits."""
 
-FAVOURITE, SECOND, OTHER = 0.42, 0.2, 0.1  # probability to come back, by what was sent
+FAVOURITE, SECOND, OTHER = 0.7, 0.25, 0.15  # probability to come back, by what was sent
 LEARNER_SPREAD = 0.2  # of a learner around the taste, on the scale of the logarithm
 RARER = 0.25  # each taste is rarer than the one before
 
