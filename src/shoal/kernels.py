@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import event
+from numba.core.event import Listener, install_listener
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -64,34 +64,32 @@ def on_compile(call: Callable[[], None]) -> Iterator[None]:
 
     A function that is loaded from the cache is not compiled.
     """
-    if not _watchers:
-        event.register("numba:compile", _LISTENER)
+    listen: Any = install_listener  # has no types
     _watchers.append(call)
     try:
-        yield
+        with listen("numba:compile", _Listener(call)):
+            yield
     finally:
         _watchers.remove(call)
-        if not _watchers:
-            event.unregister("numba:compile", _LISTENER)
 
 
 def announce_compilation() -> None:
-    """Tell those who watch that something is compiled; an engine does so for its workers."""
+    """Tell those who watch that a worker compiles; its engine calls this."""
     for call in _watchers:
         call()
 
 
-class _Listener(event.Listener):  # type: ignore[misc]
+class _Listener(Listener):
     """Numba tells it of each function that it compiles, and of those inside."""
 
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call = call
+
     def on_start(self, event: object) -> None:
-        announce_compilation()
+        self._call()
 
     def on_end(self, event: object) -> None:
         pass
-
-
-_LISTENER = _Listener()
 
 
 @cache

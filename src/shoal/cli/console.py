@@ -56,12 +56,12 @@ def progress(title: str) -> Iterator[Update]:
 
     with _bar() as bar:
         task = bar.add_task(title, total=None)
-        compiling = False
+        shown, compiling, announced = title, False, False
 
         def update(finished: str, done: int, total: int, title: str | None = None) -> None:
-            nonlocal compiling
-            compiling = False
-            bar.update(task, completed=done, total=total, description=title or shown)
+            nonlocal compiling, shown
+            compiling, shown = False, title or shown
+            bar.update(task, completed=done, total=total, description=shown)
             if finished:
                 bar.console.print(f"done: {finished}", style="dim", highlight=False)
 
@@ -73,7 +73,6 @@ def progress(title: str) -> Iterator[Update]:
                 bar.update(task, description=COMPILING)
             compiling = announced = True
 
-        shown, announced = title, False
         with on_compile(show_compilation):
             yield update
 

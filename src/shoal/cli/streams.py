@@ -12,6 +12,7 @@ import threading
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 
 NEAREST = {
     "±": "+-", "≥": ">=", "≤": "<=", "−": "-", "–": "-", "·": "*", "×": "x", "√": "sqrt ",
@@ -54,8 +55,8 @@ codecs.register(_find_ascii)
 
 def allow_any_text() -> None:
     """Let the standard streams write every text, whatever the terminal's encoding."""
-    for stream in (sys.stdout, sys.stderr):
-        if stream not in (sys.__stdout__, sys.__stderr__) or not hasattr(stream, "reconfigure"):
+    for stream, original in ((sys.stdout, sys.__stdout__), (sys.stderr, sys.__stderr__)):
+        if stream is not original or not isinstance(stream, TextIOWrapper):
             continue  # a caller's own
         if _is_ascii(stream.encoding):
             stream.reconfigure(encoding="plain_ascii", errors="shoal")

@@ -61,5 +61,6 @@ def shares_figure(
         text=alt.Text("share:Q", format=".0%"),
         color=alt.condition("datum.share > 0.5", alt.value("white"), alt.value("#333333")),
     )
-    size = {"width": max(90 * len(reminders), 270), "height": max(34 * len(tastes), 120)}
-    return alt.LayerChart(layer=[cells, numbers], **size, title=title, config=STYLE)
+    width, height = max(90 * len(reminders), 270), max(34 * len(tastes), 120)
+    layers = [cells, numbers]
+    return alt.LayerChart(layer=layers, width=width, height=height, title=title, config=STYLE)
