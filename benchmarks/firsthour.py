@@ -79,7 +79,9 @@ class Newcomer:
             and not file.relative_to(packages).parts[0].startswith(TOOLS)
         ]
         names = {f.parent.name for f in files if f.parent.name.endswith(".dist-info")}
-        return len(names), sum(file.stat().st_size for file in files) / 1e6
+        size = len(names), sum(file.stat().st_size for file in files) / 1e6
+        print(f"{size[0]} packages, {size[1]:.0f} MB after {self.seconds()[0]:.0f} s", flush=True)
+        return size
 
 
 def processor_seconds() -> float:
@@ -95,6 +97,7 @@ def base_python() -> str:
 
 def run(command: list[str], environment: Mapping[str, str], *, folder: Path = ROOT) -> str:
     """Return what a command prints; one that fails ends the benchmark with its words."""
+    print("$", " ".join(command), flush=True)
     done = subprocess.run(
         command, cwd=folder, env=dict(environment), capture_output=True, text=True, check=False
     )
