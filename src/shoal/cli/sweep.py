@@ -11,6 +11,7 @@ import click
 
 from shoal.cli import console, options
 from shoal.cli.main import Stopped
+from shoal.outputs import check_folder
 
 if TYPE_CHECKING:
     from shoal.engines import Engine
@@ -40,6 +41,7 @@ def command(file: Path, out: Path, new: Path | None, engine: Engine, as_json: bo
     with console.loading():
         from shoal.experiments.sweep import read_configuration, sweep
 
+    check_folder(new or out)
     configuration = read_configuration(file)
     try:
         with console.progress("sweeping") as progress:

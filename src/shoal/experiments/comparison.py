@@ -31,7 +31,6 @@ from shoal.experiments.setting import (
 from shoal.experiments.statistics import regret_intervals
 from shoal.instances import INSTANCES
 from shoal.model.numbers import whole_number
-from shoal.outputs import check_new
 from shoal.policies.tuned import resolve_options
 
 PAPER_POLICIES = (
@@ -222,9 +221,10 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """
     part = folder.with_name(f".{folder.name}.part")
     try:
-        check_new(folder, "folder")
+        if folder.exists():
+            raise InvalidInputError(f"out must be a new folder; {str(folder)!r} exists.")
         shutil.rmtree(part, ignore_errors=True)  # left by a process that was killed
-        part.mkdir()
+        part.mkdir(parents=True)
         yield part
         part.rename(folder)
     except (OSError, pl.exceptions.PolarsError) as error:

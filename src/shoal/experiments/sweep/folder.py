@@ -20,7 +20,6 @@ from typing import Any
 
 from shoal.errors import InvalidInputError, ShoalError
 from shoal.files import TEMPORARY, write_atomically
-from shoal.outputs import check_folder
 
 LOCK_TIMEOUT = 1.0
 """Seconds to wait for a lock that ``shoal status`` may hold for a moment."""
@@ -47,9 +46,8 @@ class SweepFolder:
                     "out must be a new folder or that of a sweep; "
                     f"{str(self.path)!r} holds other files."
                 )
-            check_folder(self.path)
             for folder in (self.path, self.cells, self.failed):
-                folder.mkdir(exist_ok=True)
+                folder.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise InvalidInputError(
