@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DEMO_READY := $(VENV)/.demo-ready
 PYTEST := $(BIN)/pytest -n 3
 BESIDE := $(MAKE) --no-print-directory --jobs=2
 SITE := $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --doctree-dir build/doctrees docs build/site
@@ -12,31 +13,59 @@ FIVE := explore-then-commit,elimination-greedy,elimination-random,elimination-lp
 # The tests start hundreds of processes: none should compile all sources and tests for itself.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Shows a dot a second while a command runs that is silent itself.
+DOTS := sh -c '(while sleep 1; kill -0 $$$$ 2>/dev/null; do printf . >&2; done) & "$$@"; end=$$?; echo >&2; exit $$end' dots
+
 .DEFAULT_GOAL := help
 .PHONY: help setup browser demo check test chaos soak bench paper screenshots docs outputs clean
-.PHONY: programs lint types contracts pages kernels quick
+.PHONY: programs lint types contracts pages kernels quick compiled compiled-small compiled-large
 
 help:  ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
 
-$(READY): pyproject.toml constraints.txt Makefile
+$(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Shoal needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version)." >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[dev]' --constraint constraints.txt
+	@printf 'making the virtual environment ' >&2
+	@$(DOTS) $(PYTHON) -m venv $(VENV)
+
+# Bytecode is made when a module is first loaded: of all that is installed, most never is.
+INSTALL = $(DOTS) $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable
+
+$(READY): pyproject.toml constraints.txt Makefile | $(BIN)/pip
+	@printf 'installing Shoal and the development tools ' >&2
+	@$(INSTALL) '.[dev]'
+	@touch $@ $(DEMO_READY)
+
+$(DEMO_READY): pyproject.toml constraints.txt Makefile | $(BIN)/pip
+	@printf 'installing Shoal and its service ' >&2
+	@$(INSTALL) '.[service]'
 	@touch $@
 
-setup: $(READY)  ## Make the virtual environment and install Shoal into it.
+setup: $(READY)  ## Make the virtual environment and install Shoal into it, with the development tools.
 
-demo: $(READY)  ## Run the paper's experiment, shortened, then watch the service learn: two minutes.
-	rm -rf build/demo
-	$(BIN)/shoal compare --policies $(FIVE),shoal --horizon 20000 --runs 6 --out build/demo
-	$(BIN)/shoal demo --headless --seconds 45 --picture build/demo/dashboard.png | tee build/demo/service.txt
+# The two learners on a core each; what is compiled is kept for every later start.
+compiled: $(DEMO_READY)
+	@printf 'compiling, once ' >&2
+	@$(DOTS) $(BESIDE) compiled-small compiled-large
+
+compiled-small:
+	@$(BIN)/shoal simulate shoal --horizon 50 --json >build/small.json 2>/dev/null
+
+compiled-large:
+	@$(BIN)/shoal simulate shoal --instance clustered --users 300 --horizon 50 --json >build/large.json 2>/dev/null
+	@$(BIN)/shoal compare --policies $(FIVE) --horizon 2000 --runs 2 --workers 1 --json >build/five.json 2>/dev/null
+
+demo: $(DEMO_READY)  ## Run the paper's experiment, shortened, then watch the service learn: two minutes.
+	@rm -rf build/demo && mkdir -p build/demo
+	@$(MAKE) --no-print-directory compiled
+	$(BIN)/shoal compare --policies $(FIVE),shoal --horizon 5000 --runs 4 --out build/demo/paper
+	$(BIN)/shoal demo --headless --seconds 15 --out build/demo/service | tee build/demo/service.txt
 	@grep -q 'smallest group' build/demo/service.txt
-	@echo "Two results are in build/demo. The paper's experiment with shoal beside it: regret-uniform.png,"
-	@echo "regret-linear.png, summary.csv. The service, learning from totals: service.txt, and its page"
-	@echo "as dashboard.png where there is a browser. For the whole experiment: shoal compare --out FOLDER;"
-	@echo "to watch the service as long as you like: shoal demo."
+	@echo "Two results are in build/demo. The paper's experiment with shoal beside it, in paper: regret-uniform.png,"
+	@echo "regret-linear.png, summary.csv. The service, learning from totals: service.txt, learning.png and"
+	@echo "reminders.png in service. For the whole experiment: shoal compare --out FOLDER; to watch the service's"
+	@echo "pages as long as you like: shoal demo. Both are in .venv/bin."
 
 browser:  # the pages are tested in a real one, which is a Debian package
 	@command -v chromium >/dev/null \

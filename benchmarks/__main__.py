@@ -31,6 +31,7 @@ ALL = (
     "grouping",
     "service",
     "dashboard",
+    "firsthour",
 )
 ALONE = ("soak",)  # takes half an hour, and makes no table
 

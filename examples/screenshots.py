@@ -13,7 +13,7 @@ import numpy as np
 from news import SECTIONS, tastes
 from playwright.sync_api import Browser, Page
 
-from shoal.cli.demo import open_browser
+from shoal.cli.browser import open_browser
 from shoal.client import Client
 from shoal.service.embedded import Embedded, embedded
 

@@ -19,7 +19,8 @@ SOURCE = ROOT / "src" / "shoal"
 # The extras that a part of the source may need, by the start of its path; all may use the rest.
 EXTRAS = {
     "cli": ["service"],
-    "cli/demo.py": ["dev"],  # the picture of a demo, where there is a browser
+    "figures": ["figures"],
+    "cli/browser.py": ["dev"],  # the picture of a demo, where there is a browser
     "client": ["service"],
     "engines": ["cluster"],
     "experiments/audience.py": ["service"],
@@ -39,9 +40,12 @@ def normalised(requirement: str) -> str:
 def declared(project: Path, extras: Iterable[str] = ()) -> set[str]:
     """Return the distributions that a project and these of its extras require."""
     table = tomllib.loads((project / "pyproject.toml").read_text())["project"]
-    requirements = list(table["dependencies"])
-    for extra in extras:
-        requirements += table["optional-dependencies"][extra]
+    requirements, ahead = list(table["dependencies"]), list(extras)
+    while ahead:
+        names = table["optional-dependencies"][ahead.pop()]
+        requirements += names
+        for inner in re.findall(r"^shoal\[(.*)\]$", "\n".join(names), re.M):
+            ahead += inner.split(",")
     return {normalised(requirement) for requirement in requirements}
 
 

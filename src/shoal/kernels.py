@@ -14,13 +14,14 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.event import Listener, install_listener
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -52,6 +53,43 @@ def kernel(signature: str | None = None, *, fastmath: bool = False) -> Callable[
             settings.CACHE_DIR = chosen
 
     return compile_lazily
+
+
+_watchers: list[Callable[[], None]] = []
+
+
+@contextmanager
+def on_compile(call: Callable[[], None]) -> Iterator[None]:
+    """Call ``call`` while a function is compiled, in this process or in a worker of it.
+
+    A function that is loaded from the cache is not compiled.
+    """
+    listen: Any = install_listener  # has no types
+    _watchers.append(call)
+    try:
+        with listen("numba:compile", _Listener(call)):
+            yield
+    finally:
+        _watchers.remove(call)
+
+
+def announce_compilation() -> None:
+    """Tell those who watch that a worker compiles; its engine calls this."""
+    for call in _watchers:
+        call()
+
+
+class _Listener(Listener):
+    """Numba tells it of each function that it compiles, and of those inside."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call = call
+
+    def on_start(self, event: object) -> None:
+        self._call()
+
+    def on_end(self, event: object) -> None:
+        pass
 
 
 @cache

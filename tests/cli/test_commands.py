@@ -96,6 +96,19 @@ def test_simulate_shows_a_table_or_json() -> None:
     assert found["cumulative_regret"][-1] == pytest.approx(found["regret"])
 
 
+def test_simulate_writes_the_run_and_its_figure_into_a_new_folder(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    arguments = ["simulate", "random", *SMALL, "--json"]
+    done = run(*arguments, "--out", str(out))
+    assert done.exit_code == 0, done.output
+    assert {path.name for path in out.iterdir()} == {"run.json", "regret.png", "regret.svg"}
+    printed, written = json.loads(done.stdout), json.loads((out / "run.json").read_text())
+    assert len(printed["rounds"]) == 10
+    assert len(written["rounds"]) == 200
+    assert printed["rounds"] == json.loads(run(*arguments).stdout)["rounds"]
+    assert printed["regret"] == written["regret"]
+
+
 def test_simulate_plays_shards_and_says_so() -> None:
     sharded = [
         "simulate", "shoal", "--instance", "clustered", "--users", "600", "--shards", "2",
@@ -242,6 +255,14 @@ def test_tune_writes_its_file_once(tmp_path: Path) -> None:
         (
             ["tune", "--out", sys.executable + "/tuned.json"],
             "out must lie in a folder that can be written",
+        ),
+        (
+            ["tune", "--out", "nowhere/tuned.json"],
+            "out must lie in a folder that exists; 'nowhere' does not",
+        ),
+        (
+            ["simulate", "random", "--out", "nowhere/run"],
+            "out must lie in a folder that exists; 'nowhere' does not",
         ),
         (["compare", "-o", "elimination-lp.gama=3"], "did you mean 'gamma'"),
         (["compare", "--workers", "0"], "workers must be a whole number of at least 1"),

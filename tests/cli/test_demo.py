@@ -55,17 +55,25 @@ def test_a_finite_run_plays_learns_and_leaves_nothing(folder: Path) -> None:
     assert found["smallest_group"] >= found["min_group_size"] == 20
     assert 0 < found["best_single_arm"] < found["full_knowledge"] < 1
     assert 0 < found["reward"] < 1
+    assert 0 <= found["arms_in_use"] <= 3
+    assert 0 <= found["favourite_share"] <= 1
     assert list(folder.iterdir()) == []
     assert processes(folder) == []
 
 
-def test_ctrl_c_ends_every_process_removes_the_folder_and_prints_the_summary(folder: Path) -> None:
+def test_ctrl_c_ends_every_process_removes_the_folder_and_ends_the_story(
+    folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "pictures"
     demo = subprocess.Popen(
-        [sys.executable, "-m", "shoal.cli", "demo", "--headless", "--seconds", "180", *SMALL],
+        [sys.executable, "-m", "shoal.cli", "demo", "--headless", "--seconds", "180", *SMALL,
+         "--out", str(out)],
         env=os.environ | {"TMPDIR": str(folder), "COLUMNS": "100"},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert demo.stdout is not None
+    assert "A learning app sends each of its 300 learners" in demo.stdout.readline()
+    assert "totals over at least 20 learners" in demo.stdout.readline()
     said = re.search(r"Watch it at (http://\S+)/ ", demo.stdout.readline())
     assert said is not None
     headers = {"Authorization": f"Bearer {demo.stdout.readline().strip()}"}
@@ -77,9 +85,20 @@ def test_ctrl_c_ends_every_process_removes_the_folder_and_prints_the_summary(fol
     assert number >= 3
     assert len(processes(folder)) == 4  # the demo, a supervisor and two roles
     demo.send_signal(signal.SIGINT)
-    out, err = demo.communicate(timeout=120)
+    text, err = demo.communicate(timeout=120)
     assert demo.returncode == 0, err
-    assert "smallest group" in out
+    assert "smallest group" in text
+    for words in (
+        "Learners who come back, round by round",
+        "Who gets the reminder that suits them",
+        "of the learners come back",
+        "learners get the reminder that suits their taste",
+        "no learner's response was stored",
+    ):
+        assert words in text
+    assert {file.name for file in out.iterdir()} == {
+        "learning.png", "learning.svg", "reminders.png", "reminders.svg",
+    }  # fmt: skip
     assert "Traceback" not in err
     assert list(folder.iterdir()) == []
     assert processes(folder) == []

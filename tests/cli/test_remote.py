@@ -16,6 +16,7 @@ from tests.support.live import Live, learning, serve
 from tests.support.stores import Stores
 
 from shoal.cli.main import main
+from shoal.cli.remote import REACHABLE
 
 DEFINITION = {"arms": ["a", "b"], "min_group_size": 4, "seats": 20, "policy": "random"}
 
@@ -108,6 +109,20 @@ def test_a_missing_token_says_where_it_was_looked_for(
     done = CliRunner().invoke(main, ["token", "list"])
     assert (done.exit_code, "SHOAL_ADMIN_TOKEN is set" in done.output) == (2, True)
     assert str(tmp_path / "tokens.env") in done.output
+
+
+def test_an_address_where_nothing_answers_is_named_within_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    monkeypatch.setenv("SHOAL_TOKEN", "shoal.any.token")
+    assert REACHABLE <= 4
+    monkeypatch.setattr("shoal.cli.remote.REACHABLE", 0.5)
+    for arguments in (["campaign", "--url", url, "show"], ["export", "news", "x", "--url", url]):
+        done = CliRunner().invoke(main, arguments)
+        assert done.exit_code == 2
+        assert f"no service answers at {url}" in done.output
 
 
 def test_serve_takes_its_address_and_a_clash_is_one_line(tmp_path: Path) -> None:

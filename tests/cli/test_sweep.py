@@ -173,7 +173,10 @@ def test_a_comparison_is_reported_too_into_a_file_of_ones_own(
         "compare", "--policies", "random,best-arm", "--users", 12, "--horizon", 50, "--runs", 2,
         "--workers", 1, "--out", tmp_path / "out",
     )  # fmt: skip
-    target = tmp_path / "new folder" / "page.html"
+    done = run("report", tmp_path / "out", "--out", tmp_path / "new folder" / "page.html")
+    assert done.exit_code == 2
+    assert "out must lie in a folder that exists" in done.output
+    target = tmp_path / "page.html"
     done = run("report", tmp_path / "out", "--out", target)
     assert done.exit_code == 0, done.output
     with looking(browser, target) as page:

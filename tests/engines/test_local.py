@@ -13,6 +13,7 @@ import pytest
 from shoal.engines import LocalEngine, Tick
 from shoal.engines.local import _Worker
 from shoal.errors import InvalidInputError, LostTaskError, ShoalError, UnknownNameError
+from shoal.kernels import kernel, on_compile
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,6 +41,26 @@ def test_every_task_is_done_once_whatever_the_number_of_workers(n_workers: int) 
     assert sum(ticks) == sum(range(6))
     elsewhere = {result[1] for result in done.values()} - {os.getpid()}
     assert bool(elsewhere) == (n_workers > 1)
+
+
+def compile_one(task: int, tick: Tick) -> int:
+    """Compile a function that no cache holds: it has no file."""
+    namespace: dict[str, Callable[[int], int]] = {}
+    exec("def twice(x):\n    return 2 * x", namespace)
+    return kernel()(namespace["twice"])(task)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_who_watches_is_told_of_compilation_here_or_in_workers(n_workers: int) -> None:
+    announced: list[int] = []
+    engine = LocalEngine(n_workers=n_workers)
+    with on_compile(lambda: announced.append(1)):
+        done = dict(engine.run(compile_one, [2, 3]))
+    assert done == {0: 4, 1: 6}
+    n_announced = len(announced)
+    assert n_announced >= 2
+    compile_one(1, lambda done: None)  # nobody watches any more
+    assert len(announced) == n_announced
 
 
 def test_an_error_in_a_worker_is_raised_here_as_it_is() -> None:

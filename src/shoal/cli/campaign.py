@@ -8,6 +8,7 @@ from typing import IO, Any
 
 import click
 
+from shoal.cli import console
 from shoal.cli.remote import RemoteOptions, connect, remote, show
 from shoal.errors import InvalidInputError
 
@@ -64,7 +65,8 @@ def open(options: RemoteOptions, name: str, number: int | None, wait: float) -> 
         if number is None:
             campaign = client.campaign(name)
             number = campaign["round"] + (campaign["state"] != "wanted")
-        opened = client.open_round(name, number, wait=wait)
+        with console.waiting(f"waiting for the plan; on a new machine: {console.COMPILING}"):
+            opened = client.open_round(name, number, wait=wait)
     state = {"round": opened.round, "state": opened.state}
     show(options, state, f"round {opened.round} of {name} is {opened.state}")
 

@@ -11,6 +11,7 @@ import click
 
 from shoal.cli import console, options
 from shoal.errors import InvalidInputError
+from shoal.extras import missing
 
 if TYPE_CHECKING:
     from shoal.experiments import Comparison
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 @options.of_policy
 @options.engine
 @options.out(
-    "folder", "A new folder for records (Parquet), figures (PNG, SVG) and the configuration."
+    "folder",
+    "A new folder for records (Parquet), figures (PNG, SVG) and the configuration.",
+    figures=True,
 )
 @options.as_json
 def command(
@@ -39,8 +42,9 @@ def command(
     regret with its 95 % interval. Options that "shoal tune" chose on separate instances are used
     unless --untuned is given; -o POLICY.NAME=VALUE overrides them.
     """
-    from shoal.experiments.comparison import PAPER_POLICIES, compare, new_folder
-    from shoal.instances import load_means
+    with console.loading():
+        from shoal.experiments.comparison import PAPER_POLICIES, compare, new_folder
+        from shoal.instances import load_means
 
     with console.progress("comparing") as progress:
         result = compare(
@@ -57,13 +61,14 @@ def command(
     else:
         _show(result)
     if out:
-        from shoal.figures import regret_figures, save
-
-        with new_folder(out) as folder:
+        with new_folder(out) as folder, console.waiting("writing"):
             result.fill(folder)
-            figures = regret_figures(result.curves(), records=result.records)
-            for name, figure in figures.items():
-                save(figure, folder / f"regret-{name}")
+            if not missing("figures"):
+                from shoal.figures import regret_figures, save
+
+                figures = regret_figures(result.curves(), records=result.records)
+                for name, figure in figures.items():
+                    save(figure, folder / f"regret-{name}")
         if not as_json:
             click.echo(f"Records, figures and configuration: {out}")
 

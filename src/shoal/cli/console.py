@@ -10,8 +10,13 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
+import click
+
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress, Task
+
+COMPILING = "compiling, once"
 
 
 class Update(Protocol):
@@ -31,33 +36,87 @@ def terminal(*, stderr: bool = False) -> Console:
 
 def waiting(title: str) -> AbstractContextManager[object]:
     """Show that work of unknown length is in progress."""
-    return terminal(stderr=True).status(title)
+    output = terminal(stderr=True)
+    return output.status(title, spinner="line" if output.options.ascii_only else "dots")
+
+
+def loading() -> AbstractContextManager[object]:
+    """Show that modules are loaded, which takes seconds after an installation."""
+    return waiting("loading")
 
 
 @contextmanager
 def progress(title: str) -> Iterator[Update]:
-    """Show a bar; yields the function that moves it."""
-    from rich import progress as parts
+    """Show a bar; yields the function that moves it.
 
-    with parts.Progress(
-        parts.TextColumn("{task.description}", markup=False),
-        parts.BarColumn(),
-        parts.TextColumn("{task.percentage:>3.0f} %"),
-        parts.TimeElapsedColumn(),
-        parts.TextColumn("left"),
-        parts.TimeRemainingColumn(),
-        console=terminal(stderr=True),
-        transient=True,
-        disable=not terminal(stderr=True).is_interactive,
-    ) as bar:
+    While functions are compiled, which a release does once, that is its title; where there is no
+    terminal, it is a line.
+    """
+    from shoal.kernels import on_compile
+
+    with _bar() as bar:
         task = bar.add_task(title, total=None)
+        shown, compiling, announced = title, False, False
 
         def update(finished: str, done: int, total: int, title: str | None = None) -> None:
-            bar.update(task, completed=done, total=total, description=title)
+            nonlocal compiling, shown
+            compiling, shown = False, title or shown
+            bar.update(task, completed=done, total=total, description=shown)
             if finished:
                 bar.console.print(f"done: {finished}", style="dim", highlight=False)
 
-        yield update
+        def show_compilation() -> None:
+            nonlocal compiling, announced
+            if bar.disable and not announced:
+                click.echo(f"{COMPILING}: the next start is quicker", err=True)
+            elif not compiling:
+                bar.update(task, description=COMPILING)
+            compiling = announced = True
+
+        with on_compile(show_compilation):
+            yield update
+
+
+def _bar() -> Progress:
+    """Return a bar with the time that it takes: "2 s, about 96 s left"."""
+    from rich import progress as parts
+    from rich.text import Text
+
+    class Times(parts.ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(times(task.elapsed or 0.0, task.time_remaining))
+
+    output = terminal(stderr=True)
+    return parts.Progress(
+        parts.TextColumn("{task.description}", markup=False),
+        parts.BarColumn(),
+        parts.TextColumn("{task.percentage:>3.0f} %"),
+        Times(),
+        console=output,
+        transient=True,
+        disable=not output.is_interactive,
+    )
+
+
+def times(elapsed: float, left: float | None) -> str:
+    """Say how long work has taken and how long it will.
+
+    >>> times(2.4, 96.0), times(2.4, None), times(400, 3600)
+    ('2 s, about 96 s left', '2 s', '7 min, about 60 min left')
+    """
+    rest = "" if left is None else f", about {duration(left)} left"
+    return f"{duration(elapsed)}{rest}"
+
+
+def duration(seconds: float) -> str:
+    """Spell a time in the unit that reads best.
+
+    >>> duration(96), duration(600), duration(20_000)
+    ('96 s', '10 min', '5.6 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def counter(progress: Update, total: int) -> Callable[[int], None]:
@@ -77,15 +136,24 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> 
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    output = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    output = Table(title=plain(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     for index, column in enumerate(columns):
         number = bool(rows) and not isinstance(rows[0][index], str)
         output.add_column(
-            column, justify="right" if number else "left", no_wrap=index == 0, overflow="fold"
+            plain(column),
+            justify="right" if number else "left",
+            no_wrap=index == 0,
+            overflow="fold",
         )
     for row in rows:
-        output.add_row(*map(_format, row))
+        output.add_row(*map(plain, map(_format, row)))
     terminal().print(output)
+
+
+def plain(text: str) -> str:
+    """Return a text as the terminal will show it, so that columns are as wide as what they hold."""
+    encoding = terminal().encoding
+    return text.encode(encoding, "shoal").decode(encoding)
 
 
 def _format(value: Any) -> str:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from shoal.cli import console, options
+from shoal.cli.choices import NameChoice
 from shoal.errors import InvalidInputError
+from shoal.extras import missing
+
+if TYPE_CHECKING:
+    from shoal.decompositions import Decomposition
 
 
 @click.command(name="decompose")
@@ -19,10 +25,14 @@ from shoal.errors import InvalidInputError
     default=5,
     help="Users on an arm that make an assignment informative: C+1, or 2C for pooled estimates.",
 )
-@click.option("--method", default="euler", help="euler, optimal, lp, blocks, greedy or random.")
+@click.option(
+    "--method", type=NameChoice("method"), default="euler", help="How assignments are found."
+)
 @click.option("--seed", default=0, help="For the methods that draw.")
 @options.out(
-    "folder", "A new folder for the assignments (Parquet) and the picture of loads (PNG, SVG)."
+    "folder",
+    "A new folder for the assignments (Parquet) and the picture of loads (PNG, SVG).",
+    figures=True,
 )
 @options.as_json
 def command(
@@ -39,11 +49,12 @@ def command(
     FILE holds each user's active arms: JSON ([[0, 2], [1], ...], or an object with "active" and
     "demand"), or CSV or Parquet with the columns user and arm.
     """
-    import numpy as np
+    with console.loading():
+        import numpy as np
 
-    from shoal.decompositions import decompose, is_decomposition
-    from shoal.decompositions.files import read_active, write_assignments
-    from shoal.experiments.comparison import new_folder
+        from shoal.decompositions import decompose, is_decomposition
+        from shoal.decompositions.files import read_active, write_assignments
+        from shoal.experiments.comparison import new_folder
 
     active, file_demand = read_active(file)
     demand = file_demand if demand is None else demand
@@ -55,13 +66,10 @@ def command(
         decomposition = decompose(active, demand, min_crowd=min_crowd, method=method, rng=rng)
         certificate = is_decomposition(active, demand, decomposition, min_crowd=min_crowd)
     if out:
-        from shoal.figures import loads_figure, save
-
-        loads = [np.bincount(row, minlength=n_arms) for row in decomposition.assignments]
         with new_folder(out) as folder:
             write_assignments(decomposition, folder / "assignments.parquet")
-            title = f"Crowds, {method}"
-            save(loads_figure(np.array(loads), min_crowd=min_crowd, title=title), folder / "loads")
+            if not missing("figures"):
+                _draw(decomposition, folder, n_arms, min_crowd, f"Crowds, {method}")
     summary = {
         "method": method,
         "users": n_users,
@@ -85,3 +93,15 @@ def command(
     )
     if out:
         click.echo(f"Assignments and picture: {out}")
+
+
+def _draw(
+    decomposition: Decomposition, folder: Path, n_arms: int, min_crowd: int, title: str
+) -> None:
+    """Draw how many users each assignment puts on each arm."""
+    import numpy as np
+
+    from shoal.figures import loads_figure, save
+
+    loads = [np.bincount(row, minlength=n_arms) for row in decomposition.assignments]
+    save(loads_figure(np.array(loads), min_crowd=min_crowd, title=title), folder / "loads")

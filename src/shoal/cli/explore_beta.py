@@ -38,10 +38,11 @@ def command(
     the smallest for U = C+1, and a bound for larger U. Tiny cases are searched exhaustively, up to
     renaming arms and users, then by local search until the time is over.
     """
-    import numpy as np
+    with console.loading():
+        import numpy as np
 
-    from shoal.decompositions.beta.search import SearchProgress, hardest_graph
-    from shoal.model.numbers import positive_number
+        from shoal.decompositions.beta.search import SearchProgress, hardest_graph
+        from shoal.model.numbers import positive_number
 
     positive_number("seconds", seconds)
     sizes = {"n_arms": n_arms, "min_group_size": min_group_size, "cluster_size": cluster_size}
@@ -56,7 +57,6 @@ def command(
     proof = hardest.proof
     text = json.dumps({**sizes, **_as_dict(hardest)}, indent=2)
     if out:
-        out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text + "\n", encoding="utf-8")
     if as_json:
         click.echo(text)

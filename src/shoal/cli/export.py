@@ -5,8 +5,9 @@ from pathlib import Path
 
 import click
 
-from shoal.cli.serve import need_service
+from shoal.cli.remote import check_reachable
 from shoal.errors import InvalidInputError
+from shoal.extras import need
 
 
 @click.command(name="export")
@@ -18,7 +19,7 @@ def command(campaign: str, out: Path, url: str) -> None:
 
     SHOAL_TOKEN in the environment is an analyst's token.
     """
-    need_service()
+    need("service")
     import polars as pl
 
     from shoal.client import Client, ServiceError
@@ -30,6 +31,7 @@ def command(campaign: str, out: Path, url: str) -> None:
         raise InvalidInputError(f"out must be a new file; {out} exists.")
     if not out.parent.is_dir():
         raise InvalidInputError(f"out must be in a folder that exists; {out.parent} does not.")
+    check_reachable(url)
     rows: list[tuple[int, str, int, float]] = []
     with Client(url, token) as client:
         for number in range(1, client.campaign(campaign)["round"] + 1):

@@ -10,36 +10,48 @@ from typing import Any
 import click
 
 from shoal import __version__
+from shoal.cli.streams import allow_any_text, watch_interrupts
 from shoal.errors import ShoalError, UnknownNameError
 
-COMMANDS = (
-    "backup", "campaign", "compare", "demo", "doctor", "export", "policies", "price", "relearn",
-    "report", "research", "restore", "serve", "simulate", "status", "sweep", "token", "tune",
-    "users",
-)  # fmt: skip
+SECTIONS = {
+    "Try it": ("demo", "simulate", "compare", "policies"),
+    "Price it": ("price",),
+    "Run it": ("serve", "campaign", "users", "token", "export"),
+    "Operate it": ("doctor", "backup", "restore", "relearn"),
+    "Research": ("sweep", "status", "report", "tune", "research"),
+}
+"""The commands in the order in which most people meet them."""
+COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
+COMPLETION = """\b
+Completion, by the line for your shell:
+  bash  eval "$(_SHOAL_COMPLETE=bash_source shoal)"
+  zsh   eval "$(_SHOAL_COMPLETE=zsh_source shoal)"
+  fish  _SHOAL_COMPLETE=fish_source shoal | source
+"""
 MOVED = {name: f"shoal research {name}" for name in ("decompose", "explore-beta")}
 
 
 class Commands(click.Group):
     """A group whose commands live in the modules of the same name.
 
-    ``names`` lists them; ``moved`` says what replaces a former one.
+    ``sections`` lists them under their headings; ``moved`` says what replaces a former one.
     """
 
     def __init__(
         self,
         *arguments: Any,
-        names: Sequence[str],
+        sections: Mapping[str, Sequence[str]],
         moved: Mapping[str, str] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(*arguments, **options)
-        self._names = names
+        self._sections = sections
+        self._names = [name for names in sections.values() for name in names]
         self._moved = moved or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in their order."""
-        return list(self._names)
+        return self._names
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         """Load the module that holds the command."""
@@ -53,20 +65,35 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the first paragraph of each command's help, which click would cut short."""
-        texts = {name: self.get_command(ctx, name).help or "" for name in self._names}
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text.split("\n\n")[0]) for name, text in texts.items()])
+        width = max(map(len, self._names))
+        for heading, names in self._sections.items():
+            texts = [self.get_command(ctx, name).help or "" for name in names]
+            rows = [(f"{n:{width}}", t.split("\n\n")[0]) for n, t in zip(names, texts, strict=True)]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
+
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        """Read the arguments; whatever is written from here on can be encoded."""
+        allow_any_text()
+        return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; a refusal has exit code 2, and Ctrl-C has 130."""
-        try:
-            return super().invoke(ctx)
-        except ShoalError as error:
-            raise RefusedInput(str(error)) from error
-        except KeyboardInterrupt:
-            raise Stopped("Stopped.") from None
-        except MemoryError as error:
-            raise RefusedInput(f"there is not enough memory for this: {error}.") from error
+        with watch_interrupts() as interrupts:
+            try:
+                return super().invoke(ctx)
+            except (Stopped, click.exceptions.Exit):
+                raise
+            except KeyboardInterrupt:
+                raise Stopped("Stopped.") from None
+            except Exception as error:
+                if interrupts.pressed:  # some libraries make another error of it
+                    raise Stopped("Stopped.") from None
+                if isinstance(error, ShoalError):
+                    raise RefusedInput(str(error)) from error
+                if isinstance(error, MemoryError):
+                    raise RefusedInput(f"there is not enough memory: {error}.") from error
+                raise
 
 
 class RefusedInput(click.ClickException):
@@ -87,8 +114,9 @@ class Stopped(click.ClickException):
 
 @click.group(
     cls=Commands,
-    names=COMMANDS,
+    sections=SECTIONS,
     moved=MOVED,
+    epilog=COMPLETION,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )
 @click.version_option(__version__, prog_name="shoal")

@@ -12,7 +12,11 @@ from typing import Any, TypeVar
 
 import click
 
+from shoal.cli import console
+from shoal.cli.choices import NameChoice
 from shoal.errors import InvalidInputError
+from shoal.extras import missing
+from shoal.outputs import check_new
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -67,7 +71,7 @@ problem = combined(
 )
 rewards = combined(
     click.option(
-        "--rewards", default="bernoulli", help="bernoulli, gaussian, bounded or deterministic."
+        "--rewards", type=NameChoice("rewards"), default="bernoulli", help="How rewards are drawn."
     ),
     click.option(
         "--participation", default=1.0, help="Probability that a user reports in a round."
@@ -105,13 +109,15 @@ def experiment(policies: str, runs: str) -> Callable[[Command], Command]:
     return combined(
         click.option(
             "--instances",
+            type=NameChoice("instance", many=True),
             default="uniform,linear",
             help="Classes of instances.",
             callback=lambda context, option, text: split_names(text),
         ),
         click.option(
             "--policies",
-            help=f"Policies by name; by default {policies}.",
+            type=NameChoice("policy", many=True),
+            help=f'Policies from "shoal policies", with commas; by default {policies}.',
             callback=lambda context, option, text: text and split_names(text),
         ),
         problem,
@@ -119,14 +125,17 @@ def experiment(policies: str, runs: str) -> Callable[[Command], Command]:
     )
 
 
-def out(kind: str, description: str) -> Callable[[Command], Command]:
-    """Return --out, a new "file" or "folder" that is refused before the work starts."""
+def out(kind: str, description: str, *, figures: bool = False) -> Callable[[Command], Command]:
+    """Return --out, a new "file" or "folder" that is refused before the work starts.
+
+    Where its ``figures`` can't be drawn, that is said before the work starts too.
+    """
 
     def check(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
-        from shoal.experiments.comparison import check_new
-
         if path:
             check_new(path, kind)
+            if figures and (message := missing("figures")):
+                click.echo(f"No figure will be drawn: {message}", err=True)
         return path
 
     where = click.Path(path_type=Path, dir_okay=kind == "folder")
@@ -137,7 +146,10 @@ def engine(command: Command) -> Command:
     """Add the options that say where the work runs; the command takes the ``engine``."""
 
     @click.option(
-        "--engine", default="local", help="local (processes on this machine) or ray (a cluster)."
+        "--engine",
+        type=NameChoice("engine"),
+        default="local",
+        help="Processes on this machine, or a Ray cluster.",
     )
     @click.option(
         "--address",
@@ -151,7 +163,8 @@ def engine(command: Command) -> Command:
     def with_engine(
         *, engine: str, address: str | None, n_workers: int | None, **values: Any
     ) -> Any:
-        from shoal.engines import make_engine
+        with console.loading():
+            from shoal.engines import make_engine
 
         return command(engine=make_engine(engine, n_workers=n_workers, address=address), **values)
 

@@ -15,7 +15,8 @@ def command(as_json: bool) -> None:
     N users, K arms, groups of at least C, T rounds; every arm is the best one of at least U users.
     Guarantees hide constants and logarithms.
     """
-    from shoal.policies import POLICIES
+    with console.loading():
+        from shoal.policies import POLICIES
 
     if as_json:
         fields = ("summary", "anonymous", "needs", "guarantee")

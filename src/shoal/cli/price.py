@@ -11,7 +11,9 @@ import click
 from click.core import ParameterSource
 
 from shoal.cli import console, options
+from shoal.cli.choices import NameChoice
 from shoal.errors import InvalidInputError
+from shoal.extras import missing
 
 if TYPE_CHECKING:
     from shoal.experiments import Cost, Price
@@ -34,9 +36,7 @@ if TYPE_CHECKING:
     help="The log's columns for user, arm, reward and, if it has one, time.  "
     "[default: user,arm,reward]",
 )
-@click.option(
-    "--scale", help="How the log's rewards get into [0, 1]: percent, range, p99, positive."
-)
+@click.option("--scale", type=NameChoice("scale"), help="How the log's rewards get into [0, 1].")
 @click.option("--min-user-rows", type=int, help="Leave out users with fewer rows in the log.")
 @click.option("--drop-duplicates", is_flag=True, help="Leave out rows that repeat another whole.")
 @click.option(
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     help="The least group sizes C to compare.",
     callback=lambda context, option, text: [_integer(size) for size in options.split_names(text)],
 )
-@click.option("--policy", default="shoal", help="The learner.")
+@click.option("--policy", type=NameChoice("policy"), default="shoal", help="The learner.")
 @options.of_policy
 @options.rewards
 @click.option("--turnover", default=0.0, help="Probability that a user's tastes change in a round.")
@@ -68,7 +68,9 @@ if TYPE_CHECKING:
 )
 @options.seed
 @options.engine
-@options.out("folder", "A new folder for the answer (JSON) and the figure (PNG, SVG).")
+@options.out(
+    "folder", "A new folder for the answer (JSON) and the figure (PNG, SVG).", figures=True
+)
 @options.as_json
 def command(
     rate: float | None,
@@ -83,8 +85,9 @@ def command(
 
     Give --users, --arms and --rate, and populations are drawn; or --means or --log for your own.
     """
-    from shoal.experiments import price
-    from shoal.experiments.comparison import new_folder
+    with console.loading():
+        from shoal.experiments import price
+        from shoal.experiments.comparison import new_folder
 
     sources = {"--rate": rate, "--means": means_file, "--log": log_file}
     present = [name for name, value in sources.items() if value is not None]
@@ -105,11 +108,12 @@ def command(
     else:
         _show(answer)
     if out:
-        from shoal.figures import price_figure, save
-
-        with new_folder(out) as folder:
+        with new_folder(out) as folder, console.waiting("writing"):
             (folder / "price.json").write_text(text + "\n", encoding="utf-8")
-            save(price_figure(answer.to_dict()), folder / "price")
+            if not missing("figures"):
+                from shoal.figures import price_figure, save
+
+                save(price_figure(answer.to_dict()), folder / "price")
         if not as_json:
             click.echo(f"Answer and figure: {out}")
 

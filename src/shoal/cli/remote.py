@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -12,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shoal.cli.serve import need_service
-from shoal.errors import InvalidInputError
+from shoal.cli import console
+from shoal.errors import InvalidInputError, ShoalError
+from shoal.extras import need
 
 if TYPE_CHECKING:
     from shoal.client import Client
 
 RemoteOptions = dict[str, Any]
-PATIENCE = 10.0  # seconds that a service may take to come up
+PATIENCE = 10.0  # seconds that a service may take to answer once it can be reached
+REACHABLE = 3.0  # seconds in which an address must accept a connection
 
 
 def remote(command: Callable[..., None]) -> Callable[..., None]:
@@ -45,11 +48,37 @@ def remote(command: Callable[..., None]) -> Callable[..., None]:
 @contextmanager
 def connect(options: RemoteOptions, role: str) -> Iterator[Client]:
     """Open a client with the token that the environment or the file has for a role."""
-    need_service()
+    need("service")
     from shoal.client import Client
 
-    with Client(options["url"], find_token(options["tokens"], role), patience=PATIENCE) as client:
+    token = find_token(options["tokens"], role)
+    check_reachable(options["url"])
+    with Client(options["url"], token, patience=PATIENCE) as client:
         yield client
+
+
+def check_reachable(url: str) -> None:
+    """Refuse an address at which nothing answers, within seconds and by its name."""
+    import httpx
+
+    deadline = time.monotonic() + REACHABLE
+    with console.waiting(f"connecting to {url}"):
+        while True:
+            try:
+                httpx.get(f"{url}/health", timeout=max(0.5, deadline - time.monotonic()))
+            except httpx.ReadTimeout:
+                return  # it is there, and busy
+            except (httpx.TransportError, httpx.InvalidURL) as error:
+                reason = str(error) or type(error).__name__
+                hopeless = isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol)
+                if hopeless or time.monotonic() + 0.25 >= deadline:
+                    raise ShoalError(
+                        f"no service answers at {url} ({reason}): start it with shoal serve, or "
+                        "say where it is with --url."
+                    ) from None
+                time.sleep(0.2)
+            else:
+                return
 
 
 def find_token(file: Path | None, role: str) -> str:

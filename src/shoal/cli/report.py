@@ -46,7 +46,6 @@ def command(folder: Path, out: Path | None) -> None:
             version=f"Played by Shoal {configuration['shoal']}, written by Shoal {__version__}.",
         )
     target = out or folder / "report.html"
-    target.parent.mkdir(parents=True, exist_ok=True)
     write_result(target, page.encode())
     click.echo(target)
 

@@ -5,24 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial, wraps
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from shoal.errors import ShoalError
+from shoal.extras import need
 
 if TYPE_CHECKING:
     from shoal.service.settings import Settings
 
     # What stands before a role: how to read the settings, and the flags.
     ServeOptions = tuple[Callable[[], Settings], dict[str, bool]]
-
-SERVICE = (
-    "fastapi", "uvicorn", "msgspec", "sqlalchemy", "alembic", "httpx", "prometheus_client",
-    "jinja2", "python_multipart",
-)  # fmt: skip
 
 config_option = click.option(
     "--config",
@@ -38,18 +32,11 @@ data_option = click.option(
 )
 
 
-def need_service() -> None:
-    """Refuse to go on without the service's packages."""
-    missing = [name for name in SERVICE if find_spec(name) is None]
-    if missing:
-        raise ShoalError(f"{missing[0]} is missing: pip install 'shoal[service]'.")
-
-
 def read_settings(
     config: Path | None, data: Path | None, *, host: str | None = None, port: int | None = None
 ) -> Settings:
     """Read the settings from the command line, the file and the environment."""
-    need_service()
+    need("service")
     from shoal.service.settings import load_settings
 
     chosen = {"SHOAL_DATA": data, "SHOAL_AGGREGATOR_HOST": host, "SHOAL_AGGREGATOR_PORT": port}

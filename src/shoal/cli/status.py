@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import asdict
-from datetime import timedelta
 from pathlib import Path
 
 import click
@@ -28,7 +27,7 @@ def command(folder: Path, as_json: bool) -> None:
         return
     if state.at_work:
         left = state.seconds_left
-        time_left = "soon known" if left is None else str(timedelta(seconds=round(left)))
+        time_left = "soon known" if left is None else f"about {console.duration(left)}"
     else:
         time_left = "none" if state.done == state.total else "not running"
     console.table(

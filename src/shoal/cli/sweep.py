@@ -11,6 +11,7 @@ import click
 
 from shoal.cli import console, options
 from shoal.cli.main import Stopped
+from shoal.outputs import check_folder
 
 if TYPE_CHECKING:
     from shoal.engines import Engine
@@ -37,8 +38,10 @@ def command(file: Path, out: Path, new: Path | None, engine: Engine, as_json: bo
     Each finished cell is written at once. However a sweep ends, the same command plays the cells
     that are missing; "shoal status" shows its progress, "shoal report" its results.
     """
-    from shoal.experiments.sweep import read_configuration, sweep
+    with console.loading():
+        from shoal.experiments.sweep import read_configuration, sweep
 
+    check_folder(new or out)
     configuration = read_configuration(file)
     try:
         with console.progress("sweeping") as progress:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import click
 
+from shoal.cli.choices import NameChoice
 from shoal.cli.remote import RemoteOptions, connect, remote, show
 
 
@@ -20,7 +21,7 @@ def command() -> None:
 
 @command.command()
 @click.argument("name")
-@click.argument("role")
+@click.argument("role", type=NameChoice("role"))
 @click.option("--campaign", "campaigns", multiple=True, help="A campaign it is for; * for all.")
 @click.option("--days", type=click.FloatRange(0, min_open=True), help="Days until it ends.")
 @click.option("--succeeds", help="The app token whose reporting it takes over.")

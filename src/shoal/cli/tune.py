@@ -23,8 +23,9 @@ def command(
     ships with Shoal was put together from two runs of this command with its defaults, one for the
     paper's policies and one for the others.
     """
-    from shoal.experiments.setting import spell
-    from shoal.experiments.tune import GRID, tune
+    with console.loading():
+        from shoal.experiments.setting import spell
+        from shoal.experiments.tune import GRID, tune
 
     with console.progress("tuning") as progress:
         choices = tune(
@@ -35,7 +36,6 @@ def command(
         )
     text = json.dumps(choices, indent=2, sort_keys=True)
     if out:
-        out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text + "\n", encoding="utf-8")
     if as_json:
         click.echo(text)

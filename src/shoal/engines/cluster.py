@@ -15,12 +15,12 @@ import subprocess
 import sys
 from importlib import import_module
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Timer
 from typing import Any
 
 from shoal.errors import InvalidInputError, ShoalError
+from shoal.extras import need
 
 ANSWER_SECONDS = 10.0
 """Time for a cluster to answer, once Ray is loaded."""
@@ -48,8 +48,7 @@ def connect(*, address: str | None = None, n_workers: int | None = None) -> None
     This machine must itself be a node of a cluster that is joined. A process that is connected
     already stays where it is. A cluster that was started ends with this process.
     """
-    if find_spec("ray") is None:
-        raise ShoalError("ray is missing: pip install 'shoal[cluster]'.")
+    need("cluster")
     mode = os.environ.setdefault("RAY_AUTH_MODE", "token")
     if mode != "token":
         raise InvalidInputError(f"RAY_AUTH_MODE must be token, or not set; got {mode!r}.")

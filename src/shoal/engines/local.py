@@ -25,6 +25,7 @@ from shoal.engines.base import (
     WorkFunction,
 )
 from shoal.errors import ShoalError
+from shoal.kernels import announce_compilation, on_compile
 from shoal.model.numbers import whole_number
 
 
@@ -94,6 +95,9 @@ def _run_in_workers(batch: TaskBatch[Task, Result], n_workers: int) -> Results[R
             ready = wait([worker.pipe for worker in workers])
             for worker in [worker for worker in workers if worker.pipe in ready]:
                 kind, value = _receive(worker)
+                if kind == "compiling":
+                    announce_compilation()
+                    continue
                 if kind == "tick":
                     worker.ticked += value
                     batch.tick(value)
@@ -153,7 +157,7 @@ def _check_start(worker: _Worker, n_failed_starts: int) -> None:
 def _serve(pipe: Connection, work: WorkFunction[Task, Result]) -> None:
     """Work on one task after another, until the pipe ends."""
     Thread(target=_exit_with_parent, daemon=True).start()
-    with suppress(EOFError, OSError):
+    with suppress(EOFError, OSError), on_compile(lambda: pipe.send(("compiling", None))):
         pipe.send(("ready", None))
         while True:
             task = pipe.recv()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shoal.arrays import FloatArray
+from shoal.arrays import FloatArray, IntArray
 from shoal.errors import ShoalError
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class Audience:
     """Users with tastes who take part in one campaign.
 
-    ``means`` are the probabilities of a reward of 1, (n_users, n_arms).
+    ``means`` are the probabilities of a reward of 1, (n_users, n_arms); ``arms`` are those of the
+    last round, (n_users,).
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Audience:
         self._means = means
         self._operator, self._app, self._rng = operator, app, rng
         self._numbers = {name: arm for arm, name in enumerate(arms)}
+        self.arms: IntArray = np.zeros(len(means), np.int32)
         self._users = [f"user-{i}" for i in range(len(means))]
 
     @property
@@ -64,7 +66,8 @@ class Audience:
         while self._operator.open_round(campaign, number).state == "wanted":
             pass  # the learner is planning; each call waits for it
         assigned = self._app.assignments(campaign, number=number)
-        arms = [self._numbers[assigned[user]] for user in self._users]
+        arms = np.array([self._numbers[assigned[user]] for user in self._users], np.int32)
+        self.arms = arms
         rewards = self._rng.random(len(arms)) < self._means[np.arange(len(arms)), arms]
         refused = self._app.report(
             campaign, number, zip(self._users, rewards.astype(float).tolist(), strict=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -212,15 +211,6 @@ def run_records(run: Run, first_run: int) -> pl.DataFrame:
             "regret": run.curves.ravel(),
         }
     )
-
-
-def check_new(path: Path, kind: str) -> None:
-    """Refuse, before the work starts, a path for results that exists or can't be written."""
-    if path.exists():
-        raise InvalidInputError(f"out must be a new {kind}; {str(path)!r} exists.")
-    parent = next(p for p in path.absolute().parents if p.exists())
-    if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise InvalidInputError(f"out must lie in a folder that can be written; got {str(path)!r}.")
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Records in, figures out; nothing else."""
 
+from shoal.figures import packages as packages
 from shoal.figures.estimates import estimates_figure
 from shoal.figures.loads import loads_figure
 from shoal.figures.price import price_figure
