@@ -69,3 +69,13 @@ def save(figure: alt.TopLevelMixin, path: Path) -> list[Path]:
     png.write_bytes(vl_convert.vegalite_to_png(spec, scale=PIXELS_PER_POINT))
     svg.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
     return [png, svg]
+
+
+def side_by_side(figures: list[alt.LayerChart]) -> alt.LayerChart | alt.HConcatChart:
+    """Put figures beside each other, in one style; a single one stays as it is."""
+    if len(figures) == 1:
+        return figures[0]
+    panels = [figure.copy() for figure in figures]
+    for panel in panels:
+        panel.config = alt.Undefined
+    return alt.hconcat(*panels, spacing=40, config=STYLE)
