@@ -6,23 +6,37 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped]
 import polars as pl
 import pytest
 
-from shoal import Feedback, Plan, Problem, Roster, compare, decompose, make_policy, price, simulate
+import shoal
+from shoal import environments, instances, mab
 from shoal.engines import LocalEngine
-from shoal.environments import make_environment
 from shoal.errors import InvalidInputError, ShoalError
-from shoal.instances import clustered, uniform
-from shoal.mab import MAB
 from shoal.model import Stateful
 from shoal.policies.baselines import RandomPlay
+
+# The calls are wrong on purpose, and no type checker is to say so.
+Feedback: Any = shoal.Feedback
+Plan: Any = shoal.Plan
+Problem: Any = shoal.Problem
+Roster: Any = shoal.Roster
+MAB: Any = mab.MAB
+compare: Any = shoal.compare
+decompose: Any = shoal.decompose
+make_environment: Any = environments.make_environment
+make_policy: Any = shoal.make_policy
+price: Any = shoal.price
+simulate: Any = shoal.simulate
+clustered: Any = instances.clustered
+uniform: Any = instances.uniform
+random_play: Any = RandomPlay
 
 PROBLEM = Problem(n_users=6, n_arms=2, min_group_size=3)
 MEANS = np.full((6, 2), 0.5)
 HERE = LocalEngine(n_workers=1)
-RULES = dict(min_group_size=3, horizon=10)
+RULES: dict[str, Any] = {"min_group_size": 3, "horizon": 10}
 Call = Callable[[], Any]
 
 
@@ -30,7 +44,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-def plan() -> Plan:
+def plan() -> Any:
     return Plan([0] * 3 + [1] * 3, [0] * 3 + [1] * 3, problem=PROBLEM)
 
 
@@ -49,8 +63,9 @@ def frame(**more: Any) -> pd.DataFrame:
 
 
 def priced(**more: Any) -> Any:
-    known = dict(rate=0.2, n_users=40, n_arms=2, horizon=5, min_group_sizes=[5], n_runs=2)
-    return price(**known | {"policy": "random", "engine": HERE} | more)
+    known: dict[str, Any] = {"rate": 0.2, "n_users": 40, "n_arms": 2, "horizon": 5, "n_runs": 2}
+    known |= {"min_group_sizes": [5], "policy": "random", "engine": HERE}
+    return price(**known | more)
 
 
 def compared(**more: Any) -> Any:
@@ -60,42 +75,42 @@ def compared(**more: Any) -> Any:
 RNG = r"rng must be a numpy.random.Generator, such as np.random.default_rng\(0\); got "
 BAD: dict[str, tuple[Call, str]] = {
     # A seed in place of a generator.
-    "a policy's rng": (lambda: make_policy("shoal", PROBLEM, rng=0), RNG + "0"),  # type: ignore[arg-type]
-    "a class's rng": (lambda: RandomPlay(PROBLEM, rng=0), RNG + "0"),  # type: ignore[arg-type]
+    "a policy's rng": (lambda: make_policy("shoal", PROBLEM, rng=0), RNG + "0"),
+    "a class's rng": (lambda: random_play(PROBLEM, rng=0), RNG + "0"),
     "an environment's rng": (lambda: environment(rng=None), RNG + "None"),
-    "an instance's rng": (lambda: uniform(6, 2, rng=7), RNG + "7"),  # type: ignore[arg-type]
+    "an instance's rng": (lambda: uniform(6, 2, rng=7), RNG + "7"),
     "a decomposition's rng": (
-        lambda: decompose([[True]] * 4, 2, min_crowd=2, rng=1),  # type: ignore[arg-type]
+        lambda: decompose([[True]] * 4, 2, min_crowd=2, rng=1),
         RNG + "1",
     ),
     # Something else in place of a type.
     "a list to tell": (lambda: asked().tell([1.0, 2.0]), r"feedback must be a Feedback.*\[1.0"),
     "a list as a plan": (lambda: environment().play([0, 1]), r"plan must be a Plan; got \[0, 1\]"),
     "a dict as a problem": (
-        lambda: make_policy("random", {"n_users": 6}, rng=rng()),  # type: ignore[arg-type]
+        lambda: make_policy("random", {"n_users": 6}, rng=rng()),
         "problem must be a Problem; got",
     ),
-    "a plan's problem": (lambda: Plan([0], [0], problem=None), "problem must be a Problem"),  # type: ignore[arg-type]
+    "a plan's problem": (lambda: Plan([0], [0], problem=None), "problem must be a Problem"),
     "a dict as a setting": (
-        lambda: simulate("random", setting={"horizon": 5}),  # type: ignore[typeddict-item]
+        lambda: simulate("random", setting={"horizon": 5}),
         "setting must be a Setting; got",
     ),
     "options that are a list": (
-        lambda: simulate("random", MEANS, options=["gamma"], **RULES),  # type: ignore[arg-type]
+        lambda: simulate("random", MEANS, options=["gamma"], **RULES),
         r"options must be a mapping of names to values; got \['gamma'\]",
     ),
-    "a number as a policy": (lambda: simulate(3, MEANS, **RULES), "policy must be a known .*got 3"),  # type: ignore[arg-type]
+    "a number as a policy": (lambda: simulate(3, MEANS, **RULES), "policy must be a known .*got 3"),
     "a class that is no policy": (
-        lambda: simulate(Stateful, MEANS, **RULES),  # type: ignore[arg-type]
+        lambda: simulate(Stateful, MEANS, **RULES),
         "a subclass of shoal.policies.Policy",
     ),
     "a function that makes none": (
-        lambda: simulate(lambda problem, *, rng: 5, MEANS, **RULES),  # type: ignore[arg-type, return-value]
+        lambda: simulate(lambda problem, *, rng: 5, MEANS, **RULES),
         "policy must make a shoal.policies.Policy; got 5",
     ),
     # Numbers that are none.
     "a string as the horizon": (
-        lambda: simulate("random", MEANS, min_group_size=3, horizon="10"),  # type: ignore[arg-type]
+        lambda: simulate("random", MEANS, min_group_size=3, horizon="10"),
         "horizon must be a whole number of at least 1; got '10'",
     ),
     "a horizon that is missing": (
@@ -103,7 +118,7 @@ BAD: dict[str, tuple[Call, str]] = {
         "horizon must be a whole number of at least 1; got none",
     ),
     "a misspelt argument": (
-        lambda: simulate("random", MEANS, min_group_size=3, horizn=5),  # type: ignore[call-arg]
+        lambda: simulate("random", MEANS, min_group_size=3, horizn=5),
         "argument must be a known name; got 'horizn': did you mean 'horizon'",
     ),
     "a truth value as a count": (
@@ -111,7 +126,7 @@ BAD: dict[str, tuple[Call, str]] = {
         "n_users must be a whole number of at least 1; got True",
     ),
     "a fraction of a user": (
-        lambda: Problem(np.float64(2.5), 2, 1),  # type: ignore[arg-type]
+        lambda: Problem(np.float64(2.5), 2, 1),
         "n_users must be a whole number of at least 1; got np.float64",
     ),
     "NaN as an option": (
@@ -123,7 +138,7 @@ BAD: dict[str, tuple[Call, str]] = {
         "drift must be a number of at least 0; got 'much'",
     ),
     "an option that is no name": (
-        lambda: simulate("random", MEANS, options={1: 2}, **RULES),  # type: ignore[dict-item]
+        lambda: simulate("random", MEANS, options={1: 2}, **RULES),
         "option of 'random' must be a known name; got 1",
     ),
     "NaN as participation": (
@@ -133,8 +148,8 @@ BAD: dict[str, tuple[Call, str]] = {
     "a string as a rate": (lambda: priced(rate="0.2"), "rate must be above 0 and at most 0.5"),
     "a string as a limit": (lambda: priced(time_limit="1m"), "time_limit must be a number of .*1m"),
     "a string as a spread": (
-        lambda: clustered(6, 2, rng=rng(), spread="wide"),  # type: ignore[arg-type]
-        "spread must be a number of at least 0; got 'wide'",
+        lambda: clustered(6, 2, rng=rng(), spread="wide"),
+        "spread must be finite and at least 0; got 'wide'",
     ),
     "a string of sizes": (
         lambda: priced(min_group_sizes="5,10"),
@@ -172,29 +187,29 @@ BAD: dict[str, tuple[Call, str]] = {
     ),
     # Feedback and rewards.
     "totals of strings": (
-        lambda: Feedback(["a"], [1], [1] * 6),  # type: ignore[arg-type]
+        lambda: Feedback(["a"], [1], [1] * 6),
         r"feedback.totals must be an array of numbers; got \['a'\]",
     ),
     "broken counts": (
-        lambda: Feedback([1.0], [0.5], [1] * 6),  # type: ignore[arg-type]
+        lambda: Feedback([1.0], [0.5], [1] * 6),
         r"feedback.released must be an array of whole numbers; got \[0.5\]",
     ),
     "a total that is NaN": (
-        lambda: asked_shoal().tell(Feedback([np.nan], [1], [1] * 6)),  # type: ignore[arg-type]
+        lambda: asked_to_explore().tell(Feedback([np.nan], [1], [1] * 6)),
         "feedback must have|total of group 0 must be",
     ),
     "a reward that is NaN": (
         lambda: plan().add_up({0: float("nan")}),
         "the reward of user 0 must be a number between 0 and 1; got nan",
     ),
-    "a reward that is None": (lambda: plan().add_up([(2, None)]), "reward of user 2.* got None"),  # type: ignore[list-item]
+    "a reward that is None": (lambda: plan().add_up([(2, None)]), "reward of user 2.* got None"),
     "an id without a roster": (lambda: plan().add_up({"ana": 1}), "user must be a number .*'ana'"),
     "a user who is not there": (lambda: plan().add_up({6: 1}), "n_users-1=5; got 6"),
     "a user twice": (lambda: plan().add_up([(1, 1), (1, 0)]), "must name each user once"),
-    "rewards that are one number": (lambda: plan().add_up(5), "rewards must be a mapping.*got 5"),  # type: ignore[arg-type]
+    "rewards that are one number": (lambda: plan().add_up(5), "rewards must be a mapping.*got 5"),
     "one round too many": (lambda: plan().add_up({}, {}), "each of the plan's 1 rounds; got 2"),
     "a frame of three columns": (
-        lambda: plan().add_up(frame(c=0.5)),  # type: ignore[arg-type]
+        lambda: plan().add_up(frame(c=0.5)),
         r"rewards must have two columns, user and reward; got \['a', 'b', 'c'\]",
     ),
     # Rosters and the adapter.
@@ -212,7 +227,7 @@ BAD: dict[str, tuple[Call, str]] = {
 }
 
 
-def asked_shoal() -> Any:
+def asked_to_explore() -> Any:
     policy = make_policy("explore-then-commit", Problem(6, 2, 3, 50), rng=rng())
     policy.ask()
     return policy
@@ -231,10 +246,7 @@ def test_numpys_numbers_and_frames_are_as_good_as_pythons() -> None:
     options = {"exploration": np.float32(0.25)}
     sizes = {"min_group_size": np.int64(3), "horizon": np.int32(10), "participation": np.float32(1)}
     frames = [frame(), pl.from_pandas(frame()), pl.from_pandas(frame()).lazy(), frame().to_numpy()]
-    runs = [
-        simulate("explore-then-commit", means, options=options, **sizes)  # type: ignore[arg-type]
-        for means in frames
-    ]
+    runs = [simulate("explore-then-commit", means, options=options, **sizes) for means in frames]
     assert runs[0].options == {"exploration": 0.25}
     assert type(runs[0].options["exploration"]) is float
     assert all(np.array_equal(run.curves, runs[0].curves) for run in runs)

@@ -26,7 +26,6 @@ from shoal.experiments.setting import (
     GIVEN,
     PAPER_SETTING,
     SettingOptions,
-    make_setting,
     means_hash,
     setting_and_means,
 )
@@ -53,8 +52,8 @@ PAPER_POLICIES = (
 
 def compare(
     *,
-    instances: Sequence[str] | None = None,
-    policies: Sequence[PolicyLike] = PAPER_POLICIES,
+    instances: Sequence[str] | str | None = None,
+    policies: Sequence[PolicyLike] | PolicyLike = PAPER_POLICIES,
     n_runs: int = 20,
     means: ArrayLike | None = None,
     options: Mapping[Any, Mapping[str, Any]] | None = None,
@@ -68,8 +67,8 @@ def compare(
     Parameters
     ----------
     instances
-        Classes of instances, by default both of the paper's, or the ``instance`` of ``setting``;
-        each run draws a new one, the same for every policy.
+        Classes of instances, by default both of the paper's; each run draws a new one, the same
+        for every policy. A single one may also be named as ``instance``.
     policies
         Each as in ``simulate``: a name, ``module:Class`` or a class. One that is defined in a
         notebook is played in this process.
@@ -124,13 +123,11 @@ def compare(
 
 
 def _lists(
-    instances: Sequence[str] | None, policies: Any, setting: SettingOptions
+    instances: Sequence[str] | str | None, policies: Any, setting: SettingOptions
 ) -> tuple[Sequence[str], Sequence[PolicyLike]]:
     """Return both as lists: one name stands for a list of one."""
     if instances is None:
-        instances = PAPER_INSTANCES
-        if "instance" in setting or "setting" in setting:
-            instances = (make_setting(setting, base=PAPER_SETTING).instance,)
+        instances = (setting["instance"],) if "instance" in setting else PAPER_INSTANCES
     elif "instance" in setting:
         raise InvalidInputError(
             f"instance must be left out beside instances; got {setting['instance']!r}."

@@ -11,7 +11,7 @@ import numpy as np
 
 from shoal.arrays import FloatArray
 from shoal.errors import InvalidInputError, UnknownNameError
-from shoal.model.numbers import generator, not_negative, share, whole_number
+from shoal.model.numbers import generator, is_number, whole_number
 
 HIGHEST_CLUSTERED_MEAN = 0.9
 """No user of a clustered population answers more often than this."""
@@ -86,9 +86,10 @@ def clustered(
     n_users, n_arms = _shape(n_users, n_arms)
     rng = generator("rng", rng)
     n_clusters = whole_number("n_clusters", n_clusters)
-    rate, spread = share("rate", rate), not_negative("spread", spread)
-    if not 0.0 < rate < 1.0:
+    if not is_number(rate) or not 0.0 < rate < 1.0:
         raise InvalidInputError(f"rate must lie strictly between 0 and 1; got {rate}.")
+    if not is_number(spread) or not 0.0 <= spread < np.inf:
+        raise InvalidInputError(f"spread must be finite and at least 0; got {spread!r}.")
     tastes = (common or rng).beta(1.0, 1.0 / rate - 1.0, size=(n_clusters, n_arms))
     cluster = rng.integers(n_clusters, size=n_users)
     factors = np.exp(rng.normal(0.0, spread, size=(n_users, n_arms)))

@@ -84,8 +84,13 @@ def shortened(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:58]}... (a {type(value).__name__})"
 
 
-def _number(name: str, value: Any, rule: str, fits: Callable[[float], bool]) -> float:
+def is_number(value: Any) -> bool:
+    """Say whether a value is a real number, of Python or of NumPy; a truth value is none."""
     number = plain(value)
-    if isinstance(number, int | float) and not isinstance(number, bool) and fits(number):
-        return float(number)
+    return isinstance(number, int | float) and not isinstance(number, bool)
+
+
+def _number(name: str, value: Any, rule: str, fits: Callable[[float], bool]) -> float:
+    if is_number(value) and fits(value):
+        return float(value)
     raise InvalidInputError(f"{name} must be {rule}; got {shortened(value)}.")

@@ -60,12 +60,17 @@ got 'shoal.policies.baselines:UBC': module 'shoal.policies.baselines' has no att
 
 
 def check_maker(maker: Any) -> PolicyMaker:
-    """Return what can make a policy, or refuse it."""
-    is_class = isinstance(maker, type)
-    if (is_class and not issubclass(maker, Policy)) or not callable(maker):
+    """Return what can make a policy, or refuse it; it is not called."""
+    fits = issubclass(maker, Policy) if isinstance(maker, type) else callable(maker)
+    if fits:
+        try:
+            inspect.signature(maker).bind_partial(None, rng=None)
+        except (TypeError, ValueError):
+            fits = False
+    if not fits:
         raise InvalidInputError(
             "policy must be a known name, module:Class, a subclass of shoal.policies.Policy or a "
-            f"function that makes one; got {shortened(maker)}."
+            f"function of (problem, *, rng) that makes one; got {shortened(maker)}."
         )
     return maker  # type: ignore[no-any-return]
 

@@ -33,7 +33,7 @@ from shoal.experiments.setting import (
     means_hash,
     setting_and_means,
 )
-from shoal.model.numbers import not_negative, whole_number
+from shoal.model.numbers import is_number, not_negative, whole_number
 from shoal.policies import find_policy
 from shoal.policies.own import PolicyLike, label
 from shoal.policies.tuned import resolve_options
@@ -262,7 +262,7 @@ def make_population(
             n_users=options.get("n_users") or population.n_users, n_arms=population.n_arms,
         )  # fmt: skip
         return like_log, None
-    if not isinstance(rate, int | float | np.number) or not 0.0 < rate <= 0.5:
+    if rate is None or not is_number(rate) or not 0.0 < rate <= 0.5:
         raise InvalidInputError(f"rate must be above 0 and at most 0.5; got {rate}.")
     # Users' own factors exp(N(0, SPREAD²)) have a mean above 1, which is divided out of the rate.
     drawn = {"rate": float(rate) / math.exp(SPREAD**2 / 2), "spread": SPREAD}
