@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+from pathlib import Path
 from typing import Any
 
 import mabwiser.mab
@@ -35,6 +37,16 @@ def play(mab: Any, rows: Any, rounds: int) -> float:
         mab.partial_fit(decisions, rewards, rows)
         earned.append(np.mean(rewards))
     return float(np.mean(earned[-rounds // 4 :]))
+
+
+def test_the_ported_example_changes_at_most_five_lines() -> None:
+    page = Path(__file__).parents[1] / "docs/tutorials/from-mabwiser.md"
+    blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S)
+    before, after = (block.splitlines() for block in blocks[:2])
+    assert any("mabwiser" in line for line in before)
+    assert not any("mabwiser" in line for line in after)
+    assert len(before) == len(after)
+    assert sum(map(str.__ne__, before, after)) <= 5
 
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit", "predict"])
