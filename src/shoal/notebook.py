@@ -9,18 +9,31 @@ def html_table(
 ) -> str:
     """Return a table, with a paragraph for each note below it.
 
-    >>> html_table("Plan", ["arm", "users"], [(0, 1200)])
-    '<table><caption>Plan</caption><thead><tr><th>arm</th><th>users</th></tr></thead>\
-<tbody><tr><td>0</td><td>1,200</td></tr></tbody></table>'
+    Numbers stand at the right of their cells.
+
+    >>> html_table("Plan", ["arm"], [["noon"]])
+    '<table><caption style="white-space: nowrap; text-align: left">Plan</caption><thead><tr>\
+<th style="text-align: left">arm</th></tr></thead><tbody><tr><td style="text-align: left">noon</td>\
+</tr></tbody></table>'
     """
-    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(as_text(cell))}</td>' for cell in row)}</tr>" for row in rows
-    )
+    cells = [list(row) for row in rows]
+    sides = [
+        "right" if any(isinstance(row[place], int | float) for row in cells) else "left"
+        for place in range(len(columns))
+    ]
+    head = _row("th", columns, sides)
+    body = "".join(f"<tr>{_row('td', map(as_text, row), sides)}</tr>" for row in cells)
     below = "".join(f"<p>{escape(note)}</p>" for note in notes)
     return (
-        f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table>{below}"
+        f'<table><caption style="white-space: nowrap; text-align: left">{escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
+    )
+
+
+def _row(tag: str, texts: Iterable[str], sides: Sequence[str]) -> str:
+    return "".join(
+        f'<{tag} style="text-align: {side}">{escape(text)}</{tag}>'
+        for text, side in zip(texts, sides, strict=True)
     )
 
 

@@ -92,9 +92,8 @@ def compare(
     ['random', 'best-arm', 'random', 'best-arm']
     """
     instances, policies = _lists(instances, policies, setting)
-    names = [label(policy) for policy in policies]
     by_policy = {label(policy): chosen for policy, chosen in (options or {}).items()}
-    check_names(instances, names, by_policy)
+    check_names(instances, [label(policy) for policy in policies], by_policy)
     whole, matrix = setting_and_means(setting, means, base=PAPER_SETTING)
     instances = instances if matrix is None else (GIVEN,)
     n_runs = whole_number("n_runs", n_runs)
@@ -112,14 +111,23 @@ def compare(
     config = {
         **whole.as_json(without=("instance",)),
         "instances": list(instances),
-        "policies": names,
+        "policies": [label(policy) for policy in policies],
         "n_runs": n_runs,
-        "options": {f"{name}/{label(p)}": chosen for (name, p), chosen in resolved.items()},
+        **_options_config(policies, resolved),
         **means_hash(matrix),
     }
-    if own := {label(policy): identity(policy) for policy in policies if callable(policy)}:
-        config["own_policies"] = own
     return Comparison.from_runs(cells, run_cells(cells, engine=engine, progress=progress), config)
+
+
+def _options_config(
+    policies: Sequence[PolicyLike], resolved: Mapping[tuple[str, PolicyLike], Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return what a configuration says of options, and of policies that are classes."""
+    classes = {label(policy): identity(policy) for policy in policies if callable(policy)}
+    return {
+        "options": {f"{name}/{label(p)}": chosen for (name, p), chosen in resolved.items()},
+        **({"own_policies": classes} if classes else {}),
+    }
 
 
 def _lists(

@@ -84,7 +84,7 @@ class Problem:
             ("shards", "", self.n_shards),
             ("rewards", "", "in [0, 1]" if self.bounded else "any number"),
         )
-        return html_table("Problem", ["", "", "value"], values)
+        return html_table("Problem", ["", "symbol", "value"], values)
 
     def shard(self, index: int) -> slice:
         """Return the users of one shard."""

@@ -22,7 +22,7 @@ from shoal.model.plan import Plan
 from shoal.model.problem import Problem
 from shoal.model.totals import Rewards, pairs
 
-VERSION = 1
+ROSTER_VERSION = 1
 
 
 class Roster:
@@ -134,7 +134,7 @@ class Roster:
         Keep it apart from the learner's file, which knows seats only.
         """
         content = {
-            "shoal_roster": VERSION,
+            "shoal_roster": ROSTER_VERSION,
             "arms": list(self.arms),
             "n_seats": self.n_seats,
             "taken": self._taken,
@@ -153,9 +153,9 @@ class Roster:
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
             version = content["shoal_roster"]
-            if version > VERSION:
+            if version > ROSTER_VERSION:
                 raise InvalidInputError(
-                    f"{path} must be of version {VERSION} at most; got {version}, which a later "
+                    f"{path} must be of version {ROSTER_VERSION} at most; got {version}, which a later "
                     "release of Shoal has written."
                 )
             roster = cls([], arms=content["arms"], seats=content["n_seats"])

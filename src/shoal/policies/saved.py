@@ -15,7 +15,7 @@ from shoal.files import write_atomically
 from shoal.policies.base import Policy
 
 MARK = b"shoal-policy"
-VERSION = 1
+SAVED_VERSION = 1
 
 
 def save_policy(policy: Policy, path: str | Path) -> None:
@@ -36,7 +36,7 @@ def save_policy(policy: Policy, path: str | Path) -> None:
             "state": policy.state(),
         }
     )
-    head = b"%s %d %s\n" % (MARK, VERSION, sha256(content).hexdigest().encode())
+    head = b"%s %d %s\n" % (MARK, SAVED_VERSION, sha256(content).hexdigest().encode())
     try:
         write_atomically(Path(path), head + content)
     except OSError as error:
@@ -61,9 +61,9 @@ def read_saved(path: Path) -> dict[str, Any]:
         raise InvalidInputError(
             f"{path} must be a policy that Policy.save wrote; got another file."
         )
-    if int(words[1]) > VERSION:
+    if int(words[1]) > SAVED_VERSION:
         raise InvalidInputError(
-            f"{path} must be of version {VERSION} at most; got {int(words[1])}, which a later "
+            f"{path} must be of version {SAVED_VERSION} at most; got {int(words[1])}, which a later "
             "release of Shoal has written."
         )
     if sha256(content).hexdigest().encode() != words[2]:
