@@ -25,6 +25,7 @@ from shoal.experiments.record import Run
 from shoal.experiments.setting import (
     GIVEN,
     PAPER_SETTING,
+    Setting,
     SettingOptions,
     means_hash,
     setting_and_means,
@@ -70,8 +71,7 @@ def compare(
         Classes of instances, by default both of the paper's; each run draws a new one, the same
         for every policy. A single one may also be named as ``instance``.
     policies
-        Each as in ``simulate``: a name, ``module:Class`` or a class. One that is defined in a
-        notebook is played in this process.
+        Each as in ``simulate``; a class that is defined in a notebook is played in this process.
     means
         The caller's own expected rewards, (n_users, n_arms), in place of ``instances``.
     options, tuned
@@ -98,33 +98,29 @@ def compare(
     instances = instances if matrix is None else (GIVEN,)
     n_runs = whole_number("n_runs", n_runs)
     resolved = {
-        (name, policy): resolve_options(
-            policy, by_policy.get(label(policy)), instance=name, tuned=tuned
-        )
-        for name, policy in product(instances, policies)
+        (name, p): resolve_options(p, by_policy.get(label(p)), instance=name, tuned=tuned)
+        for name, p in product(instances, policies)
     }
     cells = [
         Cell(replace(whole, instance=name), policy, chosen, first, count, means=matrix)
         for (name, policy), chosen in resolved.items()
         for first, count in blocks(whole.n_users, n_runs)
     ]
-    config = {
-        **whole.as_json(without=("instance",)),
-        "instances": list(instances),
-        "policies": [label(policy) for policy in policies],
-        "n_runs": n_runs,
-        **_options_config(policies, resolved),
-        **means_hash(matrix),
-    }
+    config = _shared_config(whole, resolved, n_runs) | means_hash(matrix)
     return Comparison.from_runs(cells, run_cells(cells, engine=engine, progress=progress), config)
 
 
-def _options_config(
-    policies: Sequence[PolicyLike], resolved: Mapping[tuple[str, PolicyLike], Mapping[str, Any]]
+def _shared_config(
+    setting: Setting, resolved: Mapping[tuple[str, PolicyLike], Mapping[str, Any]], n_runs: int
 ) -> dict[str, Any]:
-    """Return what a configuration says of options, and of policies that are classes."""
+    """Return what a configuration says of all but the caller's own means."""
+    policies = list(dict.fromkeys(policy for _, policy in resolved))
     classes = {label(policy): identity(policy) for policy in policies if callable(policy)}
     return {
+        **setting.as_json(without=("instance",)),
+        "instances": list(dict.fromkeys(name for name, _ in resolved)),
+        "policies": [label(policy) for policy in policies],
+        "n_runs": n_runs,
         "options": {f"{name}/{label(p)}": chosen for (name, p), chosen in resolved.items()},
         **({"own_policies": classes} if classes else {}),
     }

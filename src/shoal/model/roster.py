@@ -155,8 +155,8 @@ class Roster:
             version = content["shoal_roster"]
             if version > ROSTER_VERSION:
                 raise InvalidInputError(
-                    f"{path} must be of version {ROSTER_VERSION} at most; got {version}, which a later "
-                    "release of Shoal has written."
+                    f"{path} must be of version {ROSTER_VERSION} at most; got {version}, which a "
+                    "later release of Shoal has written."
                 )
             roster = cls([], arms=content["arms"], seats=content["n_seats"])
             roster._seat_of = {user: int(seat) for user, seat in content["users"]}

@@ -63,8 +63,8 @@ def read_saved(path: Path) -> dict[str, Any]:
         )
     if int(words[1]) > SAVED_VERSION:
         raise InvalidInputError(
-            f"{path} must be of version {SAVED_VERSION} at most; got {int(words[1])}, which a later "
-            "release of Shoal has written."
+            f"{path} must be of version {SAVED_VERSION} at most; got {int(words[1])}, which a "
+            "later release of Shoal has written."
         )
     if sha256(content).hexdigest().encode() != words[2]:
         raise InvalidInputError(f"{path} must be as it was written; got a damaged file.")
