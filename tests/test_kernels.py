@@ -62,7 +62,8 @@ def test_a_change_elsewhere_compiles_nothing_again() -> None:
     assert PACKAGE / "model/feedback.py" in sources, "imported by way of a package"
     caller = PACKAGE / "policies/shoal/joint/value_of_information.py"
     assert caller not in sources, "it imports the callee"
-    assert not any("service" in path.parts for path in sources)
+    others = ("service", "figures")  # a plan draws figures, which it imports when it does
+    assert not any(other in path.parts for path in sources for other in others)
 
 
 def test_an_unchanged_tree_finds_its_kernels_again(copy: Path) -> None:

@@ -11,17 +11,35 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from shoal.decompositions import decompose
     from shoal.experiments import compare, simulate
-    from shoal.model import Feedback, Plan, Problem
+    from shoal.experiments.price import price
+    from shoal.model import Feedback, Plan, Problem, Roster
+    from shoal.policies import load_policy, make_policy
 
 __version__ = "0.1.0"
-__all__ = ["Feedback", "Plan", "Problem", "__version__", "compare", "decompose", "simulate"]
+__all__ = [
+    "Feedback",
+    "Plan",
+    "Problem",
+    "Roster",
+    "__version__",
+    "compare",
+    "decompose",
+    "load_policy",
+    "make_policy",
+    "price",
+    "simulate",
+]
 
 _HOMES = {
     "Feedback": "shoal.model",
     "Plan": "shoal.model",
     "Problem": "shoal.model",
+    "Roster": "shoal.model",
     "compare": "shoal.experiments",
     "decompose": "shoal.decompositions",
+    "load_policy": "shoal.policies",
+    "make_policy": "shoal.policies",
+    "price": "shoal.experiments",
     "simulate": "shoal.experiments",
 }
 

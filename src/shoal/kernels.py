@@ -26,7 +26,9 @@ from numba.core.event import Listener, install_listener
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 PACKAGE = Path(__file__).parent
-IMPORT = re.compile(r"^\s*from shoal\b\.?([\w.]*) import (\([^)]*\)|.*)|^\s*import shoal", re.M)
+IMPORT = re.compile(r"^from shoal\b\.?([\w.]*) import (\([^)]*\)|.*)|^import shoal", re.M)
+"""Those at the top of a module: a kernel can use nothing that a function imports."""
+
 DAYS_KEPT = 30
 """Days after its last use that a cache of other sources is deleted."""
 

@@ -50,7 +50,7 @@ def test_means_of_another_shape_are_refused() -> None:
         [0.1, 0.2],
     )
     refuse(
-        "means must be a matrix, (n_users, n_arms); got rows of different lengths.",
+        "means must be an array; got rows of different lengths.",
         [[0.1, 0.2], [0.3]],
     )
 

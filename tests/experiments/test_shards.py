@@ -18,10 +18,11 @@ from shoal.engines.base import Engine
 from shoal.engines.ray import RayEngine
 from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.experiments import Run, Setting, simulate_shards
-from shoal.experiments.run import STEPS, Play, PolicyMaker
+from shoal.experiments.run import STEPS, Play
 from shoal.instances import INSTANCES, instance
 from shoal.model import Problem
 from shoal.policies.base import Choice
+from shoal.policies.own import PolicyLike
 from shoal.policies.shoal.population.policy import PopulationPolicy
 
 HORIZON = 2 * STEPS
@@ -29,7 +30,7 @@ KILLED = (13, 26)  # rounds: one between two states, one right after
 
 
 def shards(
-    engine: Engine, policy: str | PolicyMaker = "shoal", ticks: list[int] | None = None, **more: Any
+    engine: Engine, policy: PolicyLike = "shoal", ticks: list[int] | None = None, **more: Any
 ) -> Run:
     settings: dict[str, Any] = {
         "n_users": 900, "n_arms": 4, "n_shards": 3, "min_group_size": 5, "horizon": HORIZON,

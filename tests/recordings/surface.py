@@ -15,8 +15,8 @@ from shoal.errors import ShoalError
 from shoal.experiments import Run, compare, price, simulate, simulate_shards
 from shoal.instances import instance
 from shoal.model import Feedback, Plan, Problem
+from shoal.model.container import pack, unpack
 from shoal.policies import POLICIES, Policy, make_policy
-from shoal.service.learner.container import pack, unpack
 
 __all__ = [
     "COMMANDS",

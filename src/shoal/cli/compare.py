@@ -40,7 +40,8 @@ def command(
 
     Every run draws a new instance, the same for every policy, and the table shows the mean total
     regret with its 95 % interval. Options that "shoal tune" chose on separate instances are used
-    unless --untuned is given; -o POLICY.NAME=VALUE overrides them.
+    unless --untuned is given; -o POLICY.NAME=VALUE overrides them. A policy of your own is
+    module:Class, of an installed module or one in the working folder.
     """
     with console.loading():
         from shoal.experiments.comparison import PAPER_POLICIES, compare, new_folder

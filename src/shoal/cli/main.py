@@ -3,8 +3,10 @@
 A command's module imports what it runs when it runs it, so that ``shoal --help`` is quick.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -125,3 +127,7 @@ def main() -> None:
 
     Shoal learns which arm suits each user when it may only ever see totals over groups of users.
     """
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(
+            str(Path.cwd())
+        )  # a policy's module:Class may stand here; others come first

@@ -12,22 +12,26 @@ from shoal.cli import console, options
 def command(as_json: bool) -> None:
     """Show the policies, what each needs and what it guarantees.
 
+    Those that other installed packages bring come last (entry points "shoal.policies").
+
     N users, K arms, groups of at least C, T rounds; every arm is the best one of at least U users.
     Guarantees hide constants and logarithms.
     """
     with console.loading():
-        from shoal.policies import POLICIES
+        from shoal.policies import POLICIES, find_policy
+        from shoal.policies.own import installed
 
+    entries = POLICIES | {name: find_policy(name) for name in installed() if name not in POLICIES}
     if as_json:
         fields = ("summary", "anonymous", "needs", "guarantee")
         table = {
             name: {field: getattr(entry, field) for field in fields} | {"options": entry.options()}
-            for name, entry in POLICIES.items()
+            for name, entry in entries.items()
         }
         click.echo(json.dumps(table))
         return
     console.table(
         "Policies",
         ["name", "what it is", "needs", "regret"],
-        [(name, e.summary, e.needs, e.guarantee) for name, e in POLICIES.items()],
+        [(name, e.summary, e.needs, e.guarantee) for name, e in entries.items()],
     )

@@ -51,7 +51,12 @@ if TYPE_CHECKING:
     help="The least group sizes C to compare.",
     callback=lambda context, option, text: [_integer(size) for size in options.split_names(text)],
 )
-@click.option("--policy", type=NameChoice("policy"), default="shoal", help="The learner.")
+@click.option(
+    "--policy",
+    type=NameChoice("policy"),
+    default="shoal",
+    help="The learner, by name or module:Class.",
+)
 @options.of_policy
 @options.rewards
 @click.option("--turnover", default=0.0, help="Probability that a user's tastes change in a round.")

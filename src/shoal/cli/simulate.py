@@ -51,9 +51,10 @@ def command(
 ) -> None:
     """Run POLICY once and show its regret over time.
 
-    POLICY is a name from "shoal policies", by default "shoal"; its options are those that
-    "shoal tune" chose, unless --untuned is given, and -o NAME=VALUE overrides them. With --shards,
-    users are drawn and played shard by shard, on this machine or on a Ray cluster.
+    POLICY is a name from "shoal policies", by default "shoal", or module:Class for one of your own;
+    its options are those that "shoal tune" chose, unless --untuned is given, and -o NAME=VALUE
+    overrides them. With --shards, users are drawn and played shard by shard, on this machine or on
+    a Ray cluster.
     """
     with console.loading():
         from shoal.experiments import simulate, simulate_shards

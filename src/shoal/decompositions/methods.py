@@ -22,7 +22,7 @@ from shoal.decompositions.lp import blocks_decomposition, lp_decomposition
 from shoal.decompositions.optimal import optimal_decomposition
 from shoal.decompositions.random import random_decomposition
 from shoal.errors import UnknownNameError
-from shoal.model.numbers import whole_number
+from shoal.model.numbers import generator, whole_number
 
 
 class Decompose(Protocol):
@@ -120,5 +120,5 @@ def decompose(
         checked_active(active),
         whole_number("demand", demand),
         min_crowd=whole_number("min_crowd", min_crowd),
-        rng=rng,
+        rng=None if rng is None else generator("rng", rng),
     )

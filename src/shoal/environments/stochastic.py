@@ -17,9 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.arrays import FloatArray, IntArray
 from shoal.errors import InvalidInputError
+from shoal.frames import as_array
 from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem, Stateful
 from shoal.model.merging import Reports, merge_played
+from shoal.model.numbers import generator, shortened
 
 DRAWS_AT_ONCE = 2**15
 """Reports drawn in one call: few calls where users are few, little memory where they are many."""
@@ -59,6 +61,8 @@ class Environment(Stateful, ABC):
         rng: np.random.Generator,
         participation: ArrayLike = 1.0,
     ) -> None:
+        if not isinstance(problem, Problem):
+            raise InvalidInputError(f"problem must be a Problem; got {shortened(problem)}.")
         matrix = self.check_means(means).copy()
         if matrix.shape != (problem.n_users, problem.n_arms):
             raise InvalidInputError(
@@ -68,7 +72,7 @@ class Environment(Stateful, ABC):
         matrix.flags.writeable = False
         self.problem = problem
         self.means = matrix
-        self.rng = rng
+        self.rng = generator("rng", rng)
         self._chances = _check_participation(participation, problem.n_users)
         self._uniforms = np.empty(problem.n_users)  # filled in every round, not allocated
         self.smallest_group = 0
@@ -77,12 +81,7 @@ class Environment(Stateful, ABC):
     @classmethod
     def check_means(cls, means: ArrayLike) -> FloatArray:
         """Return ``means`` as a matrix that these rewards can have, or say where they can't."""
-        try:
-            array = np.asarray(means)
-        except ValueError as error:
-            raise InvalidInputError(
-                "means must be a matrix, (n_users, n_arms); got rows of different lengths."
-            ) from error
+        array = as_array("means", means)
         if array.dtype.kind not in "biuf" or array.ndim != 2 or not array.size:
             raise InvalidInputError(
                 "means must be a matrix of numbers, (n_users, n_arms); "
@@ -103,6 +102,8 @@ class Environment(Stateful, ABC):
 
     def play(self, plan: Plan) -> Feedback:
         """Play ``plan`` for all its rounds and release its totals."""
+        if not isinstance(plan, Plan):
+            raise InvalidInputError(f"plan must be a Plan; got {shortened(plan)}.")
         if plan.problem is not self.problem and plan.problem != self.problem:
             raise InvalidInputError(
                 f"the plan must belong to the environment's {self.problem}; got {plan.problem}."
@@ -189,7 +190,7 @@ class Deterministic(Environment):
 
 def _check_participation(participation: ArrayLike, n_users: int) -> FloatArray | None:
     """Return each user's chance to report, (n_users,), or None where all users always do."""
-    chances = np.asarray(participation)
+    chances = as_array("participation", participation)
     if chances.dtype.kind not in "biuf" or chances.shape not in ((), (n_users,)):
         raise InvalidInputError(
             f"participation must be one number or n_users={n_users} of them; got {participation!r}."

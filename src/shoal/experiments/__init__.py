@@ -2,7 +2,8 @@
 
 from shoal.experiments.comparison import Comparison, compare
 from shoal.experiments.price import Cost, Price, price
-from shoal.experiments.run import Run, simulate
+from shoal.experiments.record import Run
+from shoal.experiments.run import simulate
 from shoal.experiments.setting import Setting
 from shoal.experiments.shards import simulate_shards
 from shoal.experiments.statistics import Interval

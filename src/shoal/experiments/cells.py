@@ -19,10 +19,13 @@ import numpy as np
 from shoal import __version__
 from shoal.arrays import FloatArray
 from shoal.engines import Engine, LocalEngine, Tick
-from shoal.experiments.run import N_CHECKPOINTS, Play, PolicyMaker, Run, make_play
+from shoal.errors import InvalidInputError
+from shoal.experiments.record import Run
+from shoal.experiments.run import N_CHECKPOINTS, Play, make_play
 from shoal.experiments.seeds import stream
 from shoal.experiments.setting import Setting, spell
 from shoal.model.numbers import share
+from shoal.policies.own import PolicyLike, identity, is_sendable, label
 
 RUNS_PER_CELL = 20
 MOST_USERS_PER_CELL = 1_000_000
@@ -37,7 +40,7 @@ class Cell:
     """All that a worker needs to play a block of runs."""
 
     setting: Setting
-    policy: str | PolicyMaker
+    policy: PolicyLike
     options: Mapping[str, Any]  # resolved
     first_run: int = 0
     n_runs: int = 1
@@ -45,6 +48,7 @@ class Cell:
     means: FloatArray | None = None  # (n_users, n_arms), in place of the setting's instances
     n_checkpoints: int = N_CHECKPOINTS
     version: str = __version__
+    code: str | None = None  # a hash of what defines a policy of the caller's own
 
     def __post_init__(self) -> None:
         """Refuse a participation for each user: runs of one cell are played side by side."""
@@ -53,7 +57,7 @@ class Cell:
     @property
     def title(self) -> str:
         """What it plays, in a few words."""
-        return f"{self.policy} on {self.setting.instance}"
+        return f"{label(self.policy)} on {self.setting.instance}"
 
     def __str__(self) -> str:
         options = {"options": dict(self.options)} if self.options else {}
@@ -66,12 +70,13 @@ class Cell:
         """What the cell's records depend on, as JSON has it."""
         return {
             "instance": self.setting.instance,
-            "policy": self.policy,
+            "policy": identity(self.policy),
             "options": dict(self.options),
             **self.setting.as_json(without=("instance",)),
             "first_run": self.first_run,
             "n_runs": self.n_runs,
             "shoal": self.version,
+            **({} if self.code is None else {"code": self.code}),
         }
 
     @cached_property
@@ -130,6 +135,22 @@ def combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
 
+def choose_engine(cells: Sequence[Cell], engine: Engine | None) -> Engine:
+    """Return the caller's engine, or one of processes; this process where only it has a policy.
+
+    A class that is defined in a notebook or inside a function exists in no other process.
+    """
+    alone = [cell.policy for cell in cells if not is_sendable(cell.policy)]
+    if engine is None:
+        return LocalEngine(n_workers=1) if alone else LocalEngine()
+    if alone and isinstance(engine, LocalEngine) and engine.n_workers > 1:
+        raise InvalidInputError(
+            "policy must be defined in a module that worker processes can import, or be played "
+            f"by LocalEngine(n_workers=1); got {identity(alone[0])}."
+        )
+    return engine
+
+
 def run_cells(
     cells: Sequence[Cell],
     *,
@@ -138,6 +159,7 @@ def run_cells(
     title: Callable[[Cell], str] = lambda cell: cell.title,
 ) -> list[Run]:
     """Play cells on an engine, by default a process per core; return their runs in order."""
+    engine = choose_engine(cells, engine)
     report = progress or (lambda finished, done, total: None)
     total, done = sum(cell.setting.horizon for cell in cells), 0
 
@@ -147,7 +169,7 @@ def run_cells(
         report("", done, total)
 
     runs: dict[Cell, Run] = {}
-    with closing((engine or LocalEngine()).run(Cell.play, cells, tick=tick)) as results:
+    with closing(engine.run(Cell.play, cells, tick=tick)) as results:
         for index, run in results:
             runs[cells[index]] = run
             report(title(cells[index]), done, total)

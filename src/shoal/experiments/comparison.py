@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import polars as pl
@@ -20,10 +20,11 @@ from shoal import __version__
 from shoal.engines import Engine
 from shoal.errors import InvalidInputError, ShoalError, UnknownNameError
 from shoal.experiments.cells import Cell, ProgressCallback, blocks, run_cells
-from shoal.experiments.run import Run
+from shoal.experiments.record import Run
 from shoal.experiments.setting import (
     GIVEN,
     PAPER_SETTING,
+    Setting,
     SettingOptions,
     means_hash,
     setting_and_means,
@@ -31,8 +32,14 @@ from shoal.experiments.setting import (
 from shoal.experiments.statistics import regret_intervals
 from shoal.instances import INSTANCES
 from shoal.model.numbers import whole_number
+from shoal.notebook import html_table
+from shoal.policies.own import PolicyLike, identity, label
 from shoal.policies.tuned import resolve_options
 
+if TYPE_CHECKING:
+    import altair as alt
+
+PAPER_INSTANCES = ("uniform", "linear")
 PAPER_POLICIES = (
     "explore-then-commit",
     "elimination-greedy",
@@ -45,11 +52,11 @@ PAPER_POLICIES = (
 
 def compare(
     *,
-    instances: Sequence[str] = ("uniform", "linear"),
-    policies: Sequence[str] = PAPER_POLICIES,
+    instances: Sequence[str] | str | None = None,
+    policies: Sequence[PolicyLike] | PolicyLike = PAPER_POLICIES,
     n_runs: int = 20,
     means: ArrayLike | None = None,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
+    options: Mapping[Any, Mapping[str, Any]] | None = None,
     tuned: bool = True,
     engine: Engine | None = None,
     progress: ProgressCallback | None = None,
@@ -60,11 +67,14 @@ def compare(
     Parameters
     ----------
     instances
-        Classes of instances; each run draws a new one, the same for every policy.
+        Classes of instances, by default both of the paper's; each run draws a new one, the same
+        for every policy. A single one may also be named as ``instance``.
+    policies
+        Each as in ``simulate``; a class that is defined in a notebook is played in this process.
     means
         The caller's own expected rewards, (n_users, n_arms), in place of ``instances``.
     options, tuned
-        As in ``simulate``, the options by policy name.
+        As in ``simulate``, the options by policy.
     engine
         Where the cells run; by default a process per core.
     progress
@@ -80,29 +90,56 @@ def compare(
     >>> result.summary()["policy"].to_list()
     ['random', 'best-arm', 'random', 'best-arm']
     """
-    by_policy = options or {}
-    check_names(instances, policies, by_policy)
+    instances, policies = _lists(instances, policies, setting)
+    by_policy = {label(policy): chosen for policy, chosen in (options or {}).items()}
+    check_names(instances, [label(policy) for policy in policies], by_policy)
     whole, matrix = setting_and_means(setting, means, base=PAPER_SETTING)
     instances = instances if matrix is None else (GIVEN,)
     n_runs = whole_number("n_runs", n_runs)
     resolved = {
-        (name, policy): resolve_options(policy, by_policy.get(policy), instance=name, tuned=tuned)
-        for name, policy in product(instances, policies)
+        (name, p): resolve_options(p, by_policy.get(label(p)), instance=name, tuned=tuned)
+        for name, p in product(instances, policies)
     }
     cells = [
         Cell(replace(whole, instance=name), policy, chosen, first, count, means=matrix)
         for (name, policy), chosen in resolved.items()
         for first, count in blocks(whole.n_users, n_runs)
     ]
-    config = {
-        **whole.as_json(without=("instance",)),
-        "instances": list(instances),
-        "policies": list(policies),
-        "n_runs": n_runs,
-        "options": {f"{name}/{policy}": chosen for (name, policy), chosen in resolved.items()},
-        **means_hash(matrix),
-    }
+    config = _shared_config(whole, resolved, n_runs) | means_hash(matrix)
     return Comparison.from_runs(cells, run_cells(cells, engine=engine, progress=progress), config)
+
+
+def _shared_config(
+    setting: Setting, resolved: Mapping[tuple[str, PolicyLike], Mapping[str, Any]], n_runs: int
+) -> dict[str, Any]:
+    """Return what a configuration says of all but the caller's own means."""
+    policies = list(dict.fromkeys(policy for _, policy in resolved))
+    classes = {label(policy): identity(policy) for policy in policies if callable(policy)}
+    return {
+        **setting.as_json(without=("instance",)),
+        "instances": list(dict.fromkeys(name for name, _ in resolved)),
+        "policies": [label(policy) for policy in policies],
+        "n_runs": n_runs,
+        "options": {f"{name}/{label(p)}": chosen for (name, p), chosen in resolved.items()},
+        **({"own_policies": classes} if classes else {}),
+    }
+
+
+def _lists(
+    instances: Sequence[str] | str | None, policies: Any, setting: SettingOptions
+) -> tuple[Sequence[str], Sequence[PolicyLike]]:
+    """Return both as lists: one name stands for a list of one."""
+    if instances is None:
+        instances = (setting["instance"],) if "instance" in setting else PAPER_INSTANCES
+    elif "instance" in setting:
+        raise InvalidInputError(
+            f"instance must be left out beside instances; got {setting['instance']!r}."
+        )
+    one_policy = isinstance(policies, str) or callable(policies)
+    return (
+        [instances] if isinstance(instances, str) else instances,
+        [policies] if one_policy else list(policies),
+    )
 
 
 def check_names(
@@ -112,6 +149,8 @@ def check_names(
     for kind, names in (("instances", instances), ("policies", policies)):
         if not names:
             raise InvalidInputError(f"{kind} must name at least one; got none.")
+        if len(set(names)) < len(names):
+            raise InvalidInputError(f"{kind} must differ; got {list(names)}.")
     for name in instances:
         if name not in INSTANCES:
             raise UnknownNameError("instance", name, INSTANCES)
@@ -120,7 +159,7 @@ def check_names(
             raise UnknownNameError("policy with options", policy, policies)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """The records of a comparison.
 
@@ -178,6 +217,42 @@ class Comparison:
             raise InvalidInputError(
                 f"{str(folder)!r} must hold the records of a comparison; got: {error}."
             ) from None
+
+    def __repr__(self) -> str:
+        config = self.config
+        return (
+            f"Comparison(policies={config['policies']}, instances={config['instances']}, "
+            f"n_runs={config['n_runs']}, horizon={config['horizon']})"
+        )
+
+    def _repr_html_(self) -> str:
+        config = self.config
+        rows = [
+            (
+                row["instance"],
+                row["policy"],
+                row["mean"],
+                None if row["high"] is None else row["high"] - row["mean"],
+                row["smallest_group"],
+            )
+            for row in self.summary().sort("instance", "mean").to_dicts()
+        ]
+        return html_table(
+            f"Total regret of {config['n_users']:,} users over {config['horizon']:,} rounds, "
+            f"{config['n_runs']} runs",
+            ["instances", "policy", "regret", "± 95 %", "smallest group"],
+            rows,
+        )
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the records."""
+        return self.records
+
+    def plot(self) -> alt.LayerChart | alt.HConcatChart:
+        """Draw regret over the rounds, with 95 % bands: a panel for each class of instances."""
+        from shoal.figures import regret_figures, side_by_side
+
+        return side_by_side(list(regret_figures(self.curves(), records=self.records).values()))
 
     def curves(self) -> pl.DataFrame:
         """Return the mean over runs and its 95 % interval at every checkpoint."""

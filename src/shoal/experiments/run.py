@@ -1,7 +1,7 @@
 """One policy against one environment, round by round."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, ClassVar, Unpack
 
@@ -11,15 +11,16 @@ from numpy.typing import ArrayLike
 from shoal.arrays import FloatArray, IntArray, LongArray
 from shoal.environments import REWARDS, make_environment
 from shoal.errors import InvalidInputError
+from shoal.experiments.record import Run
 from shoal.experiments.seeds import stream
 from shoal.experiments.setting import GIVEN, Setting, SettingOptions, make_setting
+from shoal.frames import as_array
 from shoal.kernels import kernel
 from shoal.model import Plan, Problem, State, Stateful
 from shoal.model.numbers import whole_number
-from shoal.policies import Policy, find_policy, make_policy
+from shoal.policies import find_policy, make_policy
+from shoal.policies.own import PolicyLike, label
 from shoal.policies.tuned import resolve_options
-
-PolicyMaker = Callable[..., Policy]
 
 N_CHECKPOINTS = 200
 """Checkpoints of a run, unless the caller says otherwise."""
@@ -28,60 +29,8 @@ STEPS = 20
 """An engine that keeps states saves so many in a run: a kill costs at most one part."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Run:
-    """The record of one policy's run.
-
-    Attributes
-    ----------
-    policy
-        The policy's name.
-    options
-        The options that it was made with: the tuned ones and the caller's.
-    problem
-        The problem that was played; ``min_group_size`` is 1 for a policy that is not anonymous.
-    rounds
-        Checkpoints, (n_checkpoints,); the last is the horizon.
-    curves
-        Pseudo-regret of each shard up to each checkpoint, (n_shards, n_checkpoints).
-    smallest_group
-        Users behind the smallest released total, 0 if nothing was released.
-    withheld
-        Totals that were not released, because too few of their users reported.
-    seconds
-        Time taken by the rounds.
-    """
-
-    policy: str
-    options: Mapping[str, Any]
-    problem: Problem
-    rounds: LongArray
-    curves: FloatArray
-    smallest_group: int
-    withheld: int
-    seconds: float
-
-    @property
-    def cumulative_regret(self) -> FloatArray:
-        """Pseudo-regret of all users up to each checkpoint, (n_checkpoints,)."""
-        total: FloatArray = self.curves.sum(axis=0)
-        return total
-
-    @property
-    def regret(self) -> float:
-        """Total pseudo-regret over all users and rounds."""
-        return float(self.curves[:, -1].sum())
-
-    def __repr__(self) -> str:
-        return (
-            f"Run(policy={self.policy!r}, options={dict(self.options)!r}, "
-            f"problem={self.problem!r}, regret={self.regret:.6g}, "
-            f"smallest_group={self.smallest_group}, withheld={self.withheld})"
-        )
-
-
 def simulate(
-    policy: str | PolicyMaker,
+    policy: PolicyLike,
     means: ArrayLike | None = None,
     *,
     options: Mapping[str, Any] | None = None,
@@ -95,12 +44,12 @@ def simulate(
     Parameters
     ----------
     policy
-        A name from ``shoal policies``, or anything that makes a Policy from
-        ``(problem, rng=..., **options)``.
+        A name from ``shoal policies``, a subclass of ``Policy`` or anything else that makes one
+        from ``(problem, rng=..., **options)``, or its ``module:Class`` (``find_policy``).
     means
-        Expected rewards, (n_users, n_arms); or (n_shards, n_users, n_arms) for shards that
-        learn alone, for example replications. By default they are drawn from the setting's
-        instances.
+        Expected rewards, (n_users, n_arms), an array or a dataframe; or (n_shards, n_users,
+        n_arms) for shards that learn alone, for example replications. By default they are drawn
+        from the setting's instances.
     options
         Options of the policy.
     tuned
@@ -134,7 +83,7 @@ def simulate(
 
 def _stack(means: ArrayLike) -> FloatArray:
     """Return means of any number of shards, (n_shards, n_users, n_arms)."""
-    stack = np.asarray(means)
+    stack = as_array("means", means)
     if stack.ndim not in (2, 3) or stack.dtype.kind not in "fiub":
         raise InvalidInputError(
             "means must be numbers of shape (n_users, n_arms) or (n_shards, n_users, n_arms); "
@@ -154,14 +103,14 @@ class Play(Stateful):
 
     def __init__(
         self,
-        policy: str | PolicyMaker,
+        policy: PolicyLike,
         means: FloatArray,
         setting: Setting,
         options: Mapping[str, Any],
         n_checkpoints: int = N_CHECKPOINTS,
     ) -> None:
         n_shards, shard_size, n_arms = means.shape
-        entry = find_policy(policy) if isinstance(policy, str) else None
+        entry = find_policy(policy)
         problem = Problem(
             n_users=n_shards * shard_size,
             n_arms=n_arms,
@@ -170,7 +119,7 @@ class Play(Stateful):
             n_shards=n_shards,
             bounded=REWARDS[setting.rewards].bounded,
         )
-        if entry and not entry.anonymous:
+        if not entry.anonymous:
             problem = replace(problem, min_group_size=1)
         flat = np.ascontiguousarray(means.reshape(-1, n_arms), dtype=np.float64)
         self.environment = make_environment(
@@ -181,14 +130,10 @@ class Play(Stateful):
             participation=setting.participation,
         )
         self.options = dict(options)
-        known = {"arm": means.sum(axis=1).argmax(axis=1)} if entry and entry.hindsight else {}
+        known = {"arm": means.sum(axis=1).argmax(axis=1)} if entry.hindsight else {}
         rng = stream(setting.seed, "policy")
-        if isinstance(policy, str):
-            learner = make_policy(policy, problem, rng=rng, options=known | self.options)
-        else:
-            learner = policy(problem, rng=rng, **self.options)
-        self.policy = policy if isinstance(policy, str) else type(learner).__name__
-        self.learner = learner
+        self.learner = make_policy(policy, problem, rng=rng, options=known | self.options)
+        self.policy = label(policy)
         self.horizon = setting.horizon
         n_checkpoints = whole_number("n_checkpoints", n_checkpoints)
         self.checkpoints = spread_checkpoints(self.horizon, n_checkpoints)
@@ -282,7 +227,7 @@ class ChangingPlay(Play):
 
 
 def make_play(
-    policy: str | PolicyMaker,
+    policy: PolicyLike,
     means: FloatArray,
     setting: Setting,
     options: Mapping[str, Any],

@@ -8,6 +8,7 @@ a learner expects is an option of the policies that follow it, ``drift``.
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from dataclasses import fields as dataclass_fields
 from typing import Any, TypedDict
 
 import numpy as np
@@ -15,11 +16,11 @@ from numpy.typing import ArrayLike
 
 from shoal.arrays import FloatArray
 from shoal.environments import check_means, check_rewards
-from shoal.errors import UnknownNameError
+from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.experiments.seeds import stream
 from shoal.instances import INSTANCES
 from shoal.model import Problem
-from shoal.model.numbers import share, whole_number
+from shoal.model.numbers import share, shortened, whole_number
 
 GIVEN = "given"
 """The class of a caller's own means."""
@@ -135,7 +136,17 @@ def make_setting(options: SettingOptions, *, base: Setting | None = None, **fiel
     """Return the setting of a caller's options, which change ``base``; ``fields`` override both."""
     start = options.get("setting", base)
     named = {name: value for name, value in options.items() if name != "setting"}
-    return Setting(**{**(vars(start) if start else {}), **named, **fields})
+    if start is not None and not isinstance(start, Setting):
+        raise InvalidInputError(f"setting must be a Setting; got {shortened(start)}.")
+    values = {**(vars(start) if start else {}), **named, **fields}
+    known = [part.name for part in dataclass_fields(Setting)]
+    for name in values:
+        if name not in known:
+            raise UnknownNameError("argument", name, known)
+    for name in ("n_users", "n_arms", "min_group_size", "horizon"):
+        if name not in values:
+            raise InvalidInputError(f"{name} must be a whole number of at least 1; got none.")
+    return Setting(**values)
 
 
 def setting_and_means(

@@ -13,16 +13,18 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from shoal.engines import Engine, LocalEngine, Steps
-from shoal.experiments.cells import Cell
-from shoal.experiments.run import N_CHECKPOINTS, PolicyMaker, Run
+from shoal.engines import Engine, Steps
+from shoal.experiments.cells import Cell, choose_engine
+from shoal.experiments.record import Run
+from shoal.experiments.run import N_CHECKPOINTS
 from shoal.experiments.setting import SettingOptions, make_setting
 from shoal.model import Problem
+from shoal.policies.own import PolicyLike
 from shoal.policies.tuned import resolve_options
 
 
 def simulate_shards(
-    policy: str | PolicyMaker,
+    policy: PolicyLike,
     *,
     n_shards: int,
     options: Mapping[str, Any] | None = None,
@@ -53,6 +55,7 @@ def simulate_shards(
 
     Examples
     --------
+    >>> from shoal.engines import LocalEngine
     >>> run = simulate_shards("shoal", n_users=1_200, n_arms=3, n_shards=4, min_group_size=5,
     ...                       horizon=20, engine=LocalEngine(n_workers=1))
     >>> run.curves.shape, run.smallest_group
@@ -68,7 +71,7 @@ def simulate_shards(
         Cell(shard, policy, chosen, number, purpose="shard", n_checkpoints=n_checkpoints)
         for number in range(problem.n_shards)
     ]
-    results = (engine or LocalEngine()).run(Steps(Cell.start), cells, tick=progress)
+    results = choose_engine(cells, engine).run(Steps(Cell.start), cells, tick=progress)
     runs = [run for _, run in sorted(results, key=itemgetter(0))]
     played = runs[0].problem
     return replace(

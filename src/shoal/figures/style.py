@@ -150,5 +150,15 @@ def save(figure: alt.TopLevelMixin, path: Path) -> list[Path]:
     return [png, svg]
 
 
+def side_by_side(figures: list[alt.LayerChart]) -> alt.LayerChart | alt.HConcatChart:
+    """Put figures beside each other, in one style; a single one stays as it is."""
+    if len(figures) == 1:
+        return figures[0]
+    panels = [figure.copy() for figure in figures]
+    for panel in panels:
+        panel.config = alt.Undefined
+    return alt.hconcat(*panels, spacing=40, config=STYLE)
+
+
 def _of_flagship(column: str) -> pl.Expr:
     return pl.col(column).str.splitn(" ", 2).struct[0] == FLAGSHIP

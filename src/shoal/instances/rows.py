@@ -14,10 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
 import polars as pl
 
 from shoal.errors import InvalidInputError, UnknownNameError
+from shoal.frames import read_frame
 from shoal.instances.files import unreadable
 
 MOST_BAD = 0.05
@@ -40,19 +40,13 @@ FIRST_SECOND, LAST_SECOND = 3e8, 5e9  # 1979 and 2128
 
 def read_log(log: Any) -> pl.DataFrame:
     """Read a .csv or .parquet file, or take a frame of any library that narwhals knows."""
-    if isinstance(log, pl.DataFrame):
-        return log
     if not isinstance(log, str | Path):
-        try:
-            frame = nw.from_native(log)
-        except TypeError as error:
+        frame = read_frame(log)
+        if frame is None:
             raise InvalidInputError(
                 f"a log must be a .csv or .parquet file or a dataframe; got {type(log).__name__}."
-            ) from error
-        if isinstance(frame, nw.LazyFrame):
-            frame = frame.collect(backend="polars")
-        polars_frame: pl.DataFrame = frame.to_polars()
-        return polars_frame
+            )
+        return frame
     path = Path(log)
     try:
         if path.suffix.lower() == ".csv":

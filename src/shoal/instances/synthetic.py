@@ -11,7 +11,7 @@ import numpy as np
 
 from shoal.arrays import FloatArray
 from shoal.errors import InvalidInputError, UnknownNameError
-from shoal.model.numbers import whole_number
+from shoal.model.numbers import generator, is_number, whole_number
 
 HIGHEST_CLUSTERED_MEAN = 0.9
 """No user of a clustered population answers more often than this."""
@@ -30,7 +30,7 @@ def uniform(
     array([[0.64, 0.27, 0.04],
            [0.02, 0.81, 0.91]])
     """
-    return rng.random(_shape(n_users, n_arms))
+    return generator("rng", rng).random(_shape(n_users, n_arms))
 
 
 def linear(
@@ -51,6 +51,7 @@ def linear(
            [0., 0., 1.]])
     """
     n_users, n_arms = _shape(n_users, n_arms)
+    rng = generator("rng", rng)
     dimension = whole_number("dimension", dimension)
     users = _directions(n_users, dimension, rng)
     arms = _directions(n_arms, dimension, common or rng)
@@ -83,11 +84,12 @@ def clustered(
         Standard deviation of the logarithm of a user's factor on each arm.
     """
     n_users, n_arms = _shape(n_users, n_arms)
+    rng = generator("rng", rng)
     n_clusters = whole_number("n_clusters", n_clusters)
-    if not 0.0 < rate < 1.0:
+    if not is_number(rate) or not 0.0 < rate < 1.0:
         raise InvalidInputError(f"rate must lie strictly between 0 and 1; got {rate}.")
-    if not 0.0 <= spread < np.inf:
-        raise InvalidInputError(f"spread must be finite and at least 0; got {spread}.")
+    if not is_number(spread) or not 0.0 <= spread < np.inf:
+        raise InvalidInputError(f"spread must be finite and at least 0; got {spread!r}.")
     tastes = (common or rng).beta(1.0, 1.0 / rate - 1.0, size=(n_clusters, n_arms))
     cluster = rng.integers(n_clusters, size=n_users)
     factors = np.exp(rng.normal(0.0, spread, size=(n_users, n_arms)))

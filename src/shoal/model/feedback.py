@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from shoal.arrays import CountArray, FloatArray, IntArray
 from shoal.errors import AnonymityError, InvalidInputError
 from shoal.kernels import kernel
+from shoal.model.numbers import shortened
 from shoal.model.plan import Plan
+from shoal.notebook import html_table
 
+if TYPE_CHECKING:
+    import polars as pl
+
+_FLOAT64 = np.dtype(np.float64)
 _FINE, _TOTAL, _RELEASED, _REPORTED, _FEW = range(5)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Feedback:
     """The released totals of one plan.
 
@@ -40,6 +47,44 @@ class Feedback:
     released: CountArray
     reported: CountArray
     plan: Plan | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.totals, np.ndarray) or self.totals.dtype != _FLOAT64:
+            totals = _column("totals", self.totals, "biuf", "numbers").astype(np.float64)
+            object.__setattr__(self, "totals", totals)
+        for name in ("released", "reported"):
+            counts = getattr(self, name)
+            if not isinstance(counts, np.ndarray) or counts.dtype.kind not in "biu":
+                object.__setattr__(self, name, _column(name, counts, "biu", "whole numbers"))
+
+    def __repr__(self) -> str:
+        return (
+            f"Feedback(n_groups={len(self.totals)}, n_released={np.count_nonzero(self.released)}, "
+            f"n_reported={np.count_nonzero(self.reported)})"
+        )
+
+    def _repr_html_(self) -> str:
+        frame = self.to_frame()
+        return html_table("Feedback: all that a learner sees", frame.columns, frame.rows())
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return a row for each released total: its group, arm, rounds, reports and the total.
+
+        The arm and the reports are known where the plan is.
+        """
+        import polars as pl
+
+        groups = np.flatnonzero(self.released)
+        columns: dict[str, Any] = {"group": groups.astype(np.int32)}
+        if self.plan is not None:
+            members, plan = self.plan.groups >= 0, self.plan
+            arms = np.zeros(plan.n_groups, np.int32)
+            arms[plan.groups[members]] = plan.arms[members]
+            reports = np.zeros(plan.n_groups, np.int64)
+            np.add.at(reports, plan.groups[members], self.reported[members])
+            columns |= {"arm": arms[groups], "reports": reports[groups]}
+        columns |= {"rounds": self.released[groups].astype(np.int32), "total": self.totals[groups]}
+        return pl.DataFrame(columns)
 
     def check(self, plan: Plan) -> None:
         """Refuse feedback that can't belong to ``plan``."""
@@ -99,6 +144,19 @@ class Feedback:
         totals[:n_groups], released[:n_groups] = self.totals, self.released
         reported = self.reported * np.append(alone, False)[plan.groups]
         return Feedback(totals * alone, released * alone, reported, plan)
+
+
+def _column(name: str, values: object, kinds: str, rule: str) -> Any:
+    """Return ``values`` as an array of one of these kinds, or refuse them by name."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        array = np.empty(0, np.object_)
+    if (array.dtype.kind not in kinds and array.size) or array.ndim != 1:
+        raise InvalidInputError(
+            f"feedback.{name} must be an array of {rule}; got {shortened(values)}."
+        )
+    return array if array.size else array.astype(np.int32)
 
 
 def _is_merged(merged: Plan, plan: Plan) -> bool:

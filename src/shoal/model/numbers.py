@@ -1,9 +1,11 @@
-"""Checks of numbers at the edge; each refuses by name, rule and value."""
+"""Checks of numbers and generators at the edge; each refuses by name, rule and value."""
 
 import math
 from collections.abc import Callable
 from operator import index
 from typing import Any
+
+import numpy as np
 
 from shoal.errors import InvalidInputError
 
@@ -28,7 +30,7 @@ def whole_number(name: str, value: Any, *, least: int | None = 1) -> int:
             if least is None or number >= least:
                 return number
     bound = "" if least is None else f" of at least {least}"
-    raise InvalidInputError(f"{name} must be a whole number{bound}; got {value!r}.")
+    raise InvalidInputError(f"{name} must be a whole number{bound}; got {shortened(value)}.")
 
 
 def positive_number(name: str, value: Any) -> float:
@@ -51,7 +53,44 @@ def share(name: str, value: Any) -> float:
     return _number(name, value, "a number between 0 and 1", lambda number: 0 <= number <= 1)
 
 
+def generator(name: str, value: Any) -> np.random.Generator:
+    """Return ``value``, a generator, or refuse it by name: a seed becomes one by the caller.
+
+    >>> generator("rng", 0)
+    Traceback (most recent call last):
+    shoal.errors.InvalidInputError: rng must be a numpy.random.Generator, such as \
+np.random.default_rng(0); got 0.
+    """
+    if isinstance(value, np.random.Generator):
+        return value
+    raise InvalidInputError(
+        f"{name} must be a numpy.random.Generator, such as np.random.default_rng(0); "
+        f"got {shortened(value)}."
+    )
+
+
+def plain(value: Any) -> Any:
+    """Return a number of NumPy as one of Python, and anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def shortened(value: Any) -> str:
+    """Return a value for a message: in one line, and not too long.
+
+    >>> shortened([0] * 100)
+    '[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ... (a list)'
+    """
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:58]}... (a {type(value).__name__})"
+
+
+def is_number(value: Any) -> bool:
+    """Say whether a value is a real number, of Python or of NumPy; a truth value is none."""
+    number = plain(value)
+    return isinstance(number, int | float) and not isinstance(number, bool)
+
+
 def _number(name: str, value: Any, rule: str, fits: Callable[[float], bool]) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and fits(value):
+    if is_number(value) and fits(value):
         return float(value)
-    raise InvalidInputError(f"{name} must be {rule}; got {value!r}.")
+    raise InvalidInputError(f"{name} must be {rule}; got {shortened(value)}.")

@@ -3,16 +3,28 @@
 A ``Plan`` that breaks anonymity can't exist. The check is one compiled pass over the users.
 """
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.arrays import IntArray
 from shoal.errors import AnonymityError, InvalidInputError
+from shoal.frames import as_array
 from shoal.kernels import kernel
-from shoal.model.numbers import whole_number
+from shoal.model.numbers import shortened, whole_number
 from shoal.model.problem import Problem
+from shoal.notebook import html_table
+
+if TYPE_CHECKING:
+    import altair as alt
+    import polars as pl
+
+    from shoal.model.feedback import Feedback
+    from shoal.model.totals import Rewards
 
 _INT32 = np.dtype(np.int32)
 _FINE, _ARM, _GROUP, _TWO_ARMS, _TWO_SHARDS, _SMALL = range(6)
@@ -63,6 +75,8 @@ class Plan:
     def __init__(
         self, arms: ArrayLike, groups: ArrayLike, repeats: int = 1, *, problem: Problem
     ) -> None:
+        if not isinstance(problem, Problem):
+            raise InvalidInputError(f"problem must be a Problem; got {shortened(problem)}.")
         arm_column = _column("arms", arms, problem.n_users)
         group_column = _column("groups", groups, problem.n_users)
         verdict, where, n_groups, smallest = _check(
@@ -89,13 +103,71 @@ class Plan:
             f"smallest_group={self.smallest_group}, repeats={self.repeats})"
         )
 
+    def _repr_html_(self) -> str:
+        frame = self.to_frame()
+        rows = [
+            (
+                arm,
+                len(users := frame.filter(arm=arm)),
+                users.filter(users["group"] >= 0)["group"].n_unique(),
+                int((users["group"] < 0).sum()),
+            )
+            for arm in range(self.problem.n_arms)
+        ]
+        rounds = "one round" if self.repeats == 1 else f"{self.repeats:,} rounds"
+        return html_table(
+            f"Plan for {rounds}", ["arm", "users", "groups", "users in no group"], rows
+        )
+
+    @property
+    def assignments(self) -> dict[int, int]:
+        """Each user's arm, by the user's number; a ``Roster`` has it by the user's id."""
+        return dict(enumerate(self.arms.tolist()))
+
+    def add_up(self, *rounds: Rewards) -> Feedback:
+        """Return what a learner may see of rewards: the totals of the plan's groups.
+
+        A group with fewer than ``min_group_size`` reporters is merged with others of its arm, or
+        withheld, as in simulations and in the service. Rewards of users in no group add to
+        nothing.
+
+        Parameters
+        ----------
+        *rounds
+            The rewards of those who reported, by the user's number, for each of the plan's
+            ``repeats`` rounds: a mapping, pairs, or a dataframe of two columns.
+
+        Examples
+        --------
+        >>> problem = Problem(n_users=5, n_arms=2, min_group_size=2)
+        >>> plan = Plan([0, 0, 1, 1, 1], [0, 0, 1, 1, -1], problem=problem)
+        >>> plan.add_up({0: 1.0, 1: 0.0, 2: 1.0})
+        Feedback(n_groups=2, n_released=1, n_reported=2)
+        """
+        from shoal.model.totals import add_up
+
+        return add_up(self, *rounds)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return a row for each user: its arm, and its group or -1."""
+        import polars as pl
+
+        users = np.arange(len(self.arms), dtype=np.int32)
+        return pl.DataFrame({"user": users, "arm": self.arms, "group": self.groups})
+
+    def plot(self) -> alt.LayerChart:
+        """Draw each arm's crowd, cut into its groups, against the least group size."""
+        from shoal.figures import crowds_figure
+
+        return crowds_figure(self.arms, self.groups, min_group_size=self.problem.min_group_size)
+
     def __reduce__(self) -> tuple[object, ...]:
         return partial(Plan, problem=self.problem), (self.arms, self.groups, self.repeats)
 
 
 def _column(name: str, values: ArrayLike, n_users: int) -> IntArray:
     """Copy ``values`` into a read-only int32 column, refusing anything that is not whole."""
-    array = np.asarray(values)
+    array = as_array(name, values)
     if array.shape != (n_users,):
         raise InvalidInputError(f"{name} must have shape ({n_users},); got {array.shape}.")
     if array.dtype != _INT32:

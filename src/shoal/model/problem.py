@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 
 from shoal.errors import InvalidInputError
 from shoal.model.numbers import whole_number
+from shoal.notebook import html_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,17 @@ class Problem:
         if self.bounded:
             names.remove("bounded")
         return f"Problem({', '.join(f'{name}={getattr(self, name)}' for name in names)})"
+
+    def _repr_html_(self) -> str:
+        values = (
+            ("users", "N", self.n_users),
+            ("arms", "K", self.n_arms),
+            ("least group size", "C", self.min_group_size),
+            ("rounds", "T", "not known" if self.horizon is None else self.horizon),
+            ("shards", "", self.n_shards),
+            ("rewards", "", "in [0, 1]" if self.bounded else "any number"),
+        )
+        return html_table("Problem", ["", "symbol", "value"], values)
 
     def shard(self, index: int) -> slice:
         """Return the users of one shard."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import ClassVar, NamedTuple
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +14,7 @@ from numpy.typing import ArrayLike
 from shoal.arrays import BoolArray, FloatArray, WholeArray
 from shoal.errors import InvalidInputError, ShoalError
 from shoal.model import Feedback, Plan, Problem, State, Stateful
+from shoal.model.numbers import generator, shortened
 from shoal.policies.beliefs import Beliefs
 
 HALF_95 = 1.959964  # deviations from the middle of a normal's 95 % interval to its end
@@ -31,6 +34,13 @@ class ArmMeans(NamedTuple):
         return cls(means, HALF_95 * deviations)
 
 
+class Origin(NamedTuple):
+    """How ``make_policy`` made a policy, so that it can be made again."""
+
+    policy: str  # a name, or module:Class
+    options: Mapping[str, Any]
+
+
 class Policy(Stateful, ABC):
     """A learner that sees nothing but the feedback of its plans.
 
@@ -47,6 +57,9 @@ class Policy(Stateful, ABC):
     """
 
     changing: ClassVar[tuple[str, ...]] = ("rng", "rounds")
+    anonymous: ClassVar[bool] = True
+    """False for a reference that sees every reward: it plays with a ``min_group_size`` of 1."""
+
     takes_merged = False
     """Whether ``_learn`` gets groups that were merged after the plan was made; else they count as
     withheld."""
@@ -54,9 +67,13 @@ class Policy(Stateful, ABC):
     takes_groups = False
     """Whether ``_learn`` gets a plan of one round with any groups of the same users and arms."""
 
+    origin: Origin | None = None
+
     def __init__(self, problem: Problem, *, rng: np.random.Generator) -> None:
+        if not isinstance(problem, Problem):
+            raise InvalidInputError(f"problem must be a Problem; got {shortened(problem)}.")
         self.problem = problem
-        self.rng = rng
+        self.rng = generator("rng", rng)
         self.rounds = 0
         self._pending: Plan | None = None
 
@@ -85,6 +102,11 @@ class Policy(Stateful, ABC):
         plan = self._pending
         if plan is None:
             raise ShoalError("tell must follow ask; no plan is waiting for feedback.")
+        if not isinstance(feedback, Feedback):
+            raise InvalidInputError(
+                "feedback must be a Feedback, such as plan.add_up(rewards) returns; "
+                f"got {shortened(feedback)}."
+            )
         feedback.check(plan)
         if not self.takes_merged:
             feedback = feedback.unmerged(plan)
@@ -153,6 +175,16 @@ class Policy(Stateful, ABC):
         super().restore(state)
         pending = state["pending"]
         self._pending = pending and Plan(**pending, problem=self.problem)
+
+    def save(self, path: str | Path) -> None:
+        """Write everything that is needed to go on bit for bit; ``load_policy`` reads it.
+
+        The file is there whole or not at all. It holds numbers of seats and no user's id. The
+        policy must have been made by ``make_policy``, which knows how to make it again.
+        """
+        from shoal.policies.saved import save_policy
+
+        save_policy(self, path)
 
     def need_horizon(self) -> int:
         """Return the horizon, or refuse a problem without one."""

@@ -66,6 +66,7 @@ class Thompson(Policy):
         "beta": rewards in [0, 1], uniform prior. "gaussian": unit variance, standard normal prior.
     """
 
+    anonymous = False
     changing = (*Policy.changing, "_sums", "_counts")
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator, model: str = "beta") -> None:
@@ -101,6 +102,7 @@ class UCB(Policy):
     It is algorithm 5 of the paper's Appendix B. An arm never played comes first.
     """
 
+    anonymous = False
     changing = (*Policy.changing, "_means", "_counts", "_widths")
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator) -> None:

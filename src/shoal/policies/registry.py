@@ -1,46 +1,79 @@
-"""The policies by name: what each needs, what it can do and what it guarantees."""
+"""The policies by name: what each needs, what it can do and what it guarantees.
+
+``find_policy`` is the one rule by which a policy is found, wherever one is taken: a name below, a
+name that an installed distribution brings, ``module:Class``, or a class or function (``own``).
+"""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from shoal.errors import UnknownNameError
+from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.model import Problem
-from shoal.policies.base import Policy
+from shoal.model.numbers import generator, plain, shortened
+from shoal.policies.base import Origin, Policy
 from shoal.policies.baselines import UCB, BestArm, RandomPlay, Thompson
+from shoal.policies.own import (
+    PolicyLike,
+    PolicyMaker,
+    check_maker,
+    identity,
+    installed,
+    label,
+    load_maker,
+)
 from shoal.policies.paper.batched_elimination import BatchedElimination
 from shoal.policies.paper.explore_then_commit import ExploreThenCommit
 from shoal.policies.pooled.elimination import PooledElimination
 from shoal.policies.pooled.explore_then_commit import PooledExploreThenCommit
 from shoal.policies.pooled.thompson import PooledThompson
+from shoal.policies.saved import read_saved
 from shoal.policies.shoal import make_shoal
+
+GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
+"""NumPy's sources of randomness that a saved policy may have."""
+
+_MANY = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
 
 
 @dataclass(frozen=True)
 class Entry:
     """What is known of a policy without making it."""
 
-    policy: Callable[..., Policy]  # makes it from (problem, rng=..., **options)
+    policy: PolicyMaker  # makes it from (problem, rng=..., **options)
     summary: str
     needs: str
     guarantee: str  # how regret grows
-    anonymous: bool = True  # False: it sees every reward, and plays with min_group_size = 1
     hindsight: bool = False  # the means must be known beforehand
     allows: bool = False  # Policy.allow can restrict which arms users play
     regroups: bool = False  # Policy.regroup can take groups that were drawn elsewhere
     fixed: Mapping[str, Any] = field(default_factory=dict)  # options that the name decides
 
+    @property
+    def anonymous(self) -> bool:
+        """Whether it sees totals alone; if not, it plays with a ``min_group_size`` of 1."""
+        return bool(getattr(self.policy, "anonymous", True))
+
     def options(self) -> dict[str, Any]:
         """Return the options that may be set, with their defaults."""
-        parameters = inspect.signature(self.policy).parameters.values()
         return {
             p.name: p.default
-            for p in parameters
-            if p.name not in ("problem", "rng") and p.name not in self.fixed
+            for p in self._parameters()
+            if p.name not in ("problem", "rng", *self.fixed) and p.kind not in _MANY
         }
+
+    def takes(self, option: str) -> bool:
+        """Say whether an option may be set; a policy of one's own may take any (``**options``)."""
+        return option in self.options() or any(
+            p.kind is inspect.Parameter.VAR_KEYWORD for p in self._parameters()
+        )
+
+    def _parameters(self) -> list[inspect.Parameter]:
+        return list(inspect.signature(self.policy).parameters.values())
 
 
 def _algorithm_1(decomposition: str, summary: str, regret: str, clusters: str = "") -> Entry:
@@ -106,15 +139,12 @@ POLICIES: dict[str, Entry] = {
     "explore-then-commit": Entry(
         ExploreThenCommit, "Algorithm 2", "N > C, T", "Õ(N·C^(2/3)·K^(1/3)·T^(2/3))"
     ),
-    "ucb": Entry(
-        UCB, "UCB1, each user alone", "every reward: not anonymous", "Õ(N·√(K·T))", anonymous=False
-    ),
+    "ucb": Entry(UCB, "UCB1, each user alone", "every reward: not anonymous", "Õ(N·√(K·T))"),
     "thompson": Entry(
         Thompson,
         "Thompson sampling, each user alone",
         "every reward: not anonymous",
         "Õ(N·√(K·T))",
-        anonymous=False,
     ),
     "random": Entry(
         RandomPlay, "a random arm, every round", "nothing", "linear regret", regroups=True
@@ -129,36 +159,121 @@ POLICIES: dict[str, Entry] = {
 }
 
 
-def find_policy(name: str) -> Entry:
-    """Return a policy's entry, or refuse the name with the nearest known ones."""
-    if name not in POLICIES:
-        raise UnknownNameError("policy", name, POLICIES)
-    return POLICIES[name]
+def find_policy(policy: PolicyLike) -> Entry:
+    """Return what is known of a policy.
+
+    Parameters
+    ----------
+    policy
+        A name of Shoal's or of an installed distribution's (entry points ``shoal.policies``);
+        ``module:Class``, which is imported; a subclass of ``Policy``, or anything else that makes
+        one from ``(problem, rng=..., **options)``. Shoal's own names come first.
+
+    Examples
+    --------
+    >>> find_policy("shoal.policies.baselines:UCB").anonymous
+    False
+    >>> find_policy("shoall")
+    Traceback (most recent call last):
+    shoal.errors.UnknownNameError: policy must be a known name; got 'shoall': did you mean 'shoal'?
+    """
+    if isinstance(policy, str):
+        if policy in POLICIES:
+            return POLICIES[policy]
+        if ":" not in policy and policy not in installed():
+            raise UnknownNameError("policy", policy, [*POLICIES, *installed()])
+        maker = load_maker(policy)
+    else:
+        maker = check_maker(policy)
+    summary = (inspect.getdoc(maker) or "").partition("\n")[0]
+    return Entry(
+        maker,
+        summary,
+        needs="",
+        guarantee="",
+        allows=getattr(maker, "_allow", Policy._allow) is not Policy._allow,
+        regroups=bool(getattr(maker, "takes_groups", False)),
+    )
 
 
 def make_policy(
-    name: str,
+    policy: PolicyLike,
     problem: Problem,
     *,
     rng: np.random.Generator,
     options: Mapping[str, Any] | None = None,
 ) -> Policy:
-    """Make a policy by name.
+    """Make a policy; see ``find_policy`` for what it may be given as.
 
     >>> problem = Problem(n_users=50, n_arms=5, min_group_size=4, horizon=1000)
     >>> policy = make_policy("explore-then-commit", problem, rng=np.random.default_rng(0))
     >>> policy.ask()
     Plan(n_users=50, n_groups=10, smallest_group=5, repeats=20)
     """
-    chosen = options or {}
-    check_options(name, chosen)
-    entry = POLICIES[name]
-    return entry.policy(problem, rng=rng, **entry.fixed, **chosen)
+    if not isinstance(problem, Problem):
+        raise InvalidInputError(f"problem must be a Problem; got {shortened(problem)}.")
+    entry, chosen = find_policy(policy), check_options(policy, options or {})
+    learner = entry.policy(problem, rng=generator("rng", rng), **entry.fixed, **chosen)
+    if not isinstance(learner, Policy):
+        raise InvalidInputError(
+            f"policy must make a shoal.policies.Policy; got {shortened(learner)} of {policy!r}."
+        )
+    learner.origin = Origin(identity(policy), chosen)
+    return learner
 
 
-def check_options(name: str, options: Mapping[str, Any]) -> None:
-    """Refuse an unknown policy, or options that it does not have."""
-    known = find_policy(name).options()
+def load_policy(path: str | Path, *, policy: PolicyLike | None = None) -> Policy:
+    """Return the policy that ``Policy.save`` wrote, which goes on bit for bit.
+
+    Parameters
+    ----------
+    policy
+        Your own class, or ``module:Class``, where the file is one of a policy of your own: a file
+        never decides what is imported. It must have the name of the class that was saved.
+    """
+    content = read_saved(Path(path))
+    try:
+        name, problem = content["policy"], Problem(**content["problem"])
+        maker = _known_maker(name, policy, path)
+        kind = content["state"]["rng"]["bit_generator"]
+        if kind not in GENERATORS:
+            raise LookupError(kind)
+        rng = np.random.Generator(getattr(np.random, kind)())
+        learner = make_policy(maker, problem, rng=rng, options=content["options"])
+        learner.restore(content["state"])
+    except InvalidInputError:
+        raise
+    except Exception as error:  # a state of other code may break in any way
+        raise InvalidInputError(
+            f"{path} must fit the policy as it is now; got the state of another version: "
+            f"{type(error).__name__}: {error}."
+        ) from error
+    return learner
+
+
+def _known_maker(name: str, policy: PolicyLike | None, path: str | Path) -> PolicyLike:
+    """Return what makes the policy again: known by its name, or what the caller names."""
+    if policy is None:
+        if name in POLICIES or name in installed():
+            return name
+        raise InvalidInputError(
+            f"policy must be given for a policy of your own; {path} holds one of {name!r}."
+        )
+    if identity(policy).rpartition(":")[2] != name.rpartition(":")[2]:
+        raise InvalidInputError(
+            f"policy must be the one that was saved, {name!r}; got {identity(policy)!r}."
+        )
+    return policy
+
+
+def check_options(policy: PolicyLike, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with Python's numbers, or refuse one that the policy does not have."""
+    entry = find_policy(policy)
+    if not isinstance(options, Mapping):
+        raise InvalidInputError(
+            f"options must be a mapping of names to values; got {shortened(options)}."
+        )
     for option in options:
-        if option not in known:
-            raise UnknownNameError(f"option of {name!r}", option, known)
+        if not isinstance(option, str) or not entry.takes(option):
+            raise UnknownNameError(f"option of {label(policy)!r}", option, entry.options())
+    return {name: plain(value) for name, value in options.items()}

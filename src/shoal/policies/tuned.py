@@ -1,11 +1,12 @@
 """The one rule for a policy's options: those that ``shoal tune`` chose, and the caller's own."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from shoal.policies.own import PolicyLike
 from shoal.policies.registry import check_options
 
 DEFAULT_CLASS = "uniform"
@@ -31,7 +32,7 @@ def tuned_options(instance: str, policy: str) -> dict[str, Any]:
 
 
 def resolve_options(
-    policy: str | Callable[..., Any],
+    policy: PolicyLike,
     options: Mapping[str, Any] | None = None,
     *,
     instance: str = DEFAULT_CLASS,
@@ -42,7 +43,7 @@ def resolve_options(
     Parameters
     ----------
     policy
-        A name; nothing is tuned for a policy of the caller's own.
+        As ``find_policy`` takes it; nothing is tuned for a policy of the caller's own.
     instance
         Class of the instances that are played.
     tuned
@@ -53,8 +54,5 @@ def resolve_options(
     >>> resolve_options("pooled-elimination"), resolve_options("pooled-elimination", tuned=False)
     ({'gamma': 2.0}, {})
     """
-    if not isinstance(policy, str):
-        return dict(options or {})
-    resolved = {**(tuned_options(instance, policy) if tuned else {}), **(options or {})}
-    check_options(policy, resolved)
-    return resolved
+    start = tuned_options(instance, policy) if tuned and isinstance(policy, str) else {}
+    return start | check_options(policy, {} if options is None else options)

@@ -13,7 +13,14 @@ from hashlib import sha256
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    model_validator,
+)
 
 from shoal.arrays import IntArray
 from shoal.errors import InvalidInputError, ShoalError
@@ -36,6 +43,13 @@ MOST_ARMS = 1000
 NEAR_REPEATS = 10  # by default, within the rounds that are remembered
 
 Word = Annotated[str, StringConstraints(pattern=WORD)]
+
+
+def _is_no_module(policy: str) -> str:
+    """Refuse ``module:Class``: who may create a campaign does not decide what is imported."""
+    if ":" in policy:
+        raise ValueError("must be the name of an installed policy")
+    return policy
 
 
 class Frozen(BaseModel):
@@ -78,7 +92,7 @@ class Campaign(Frozen):
     )
     reward_steps: int = Field(default=1000, ge=1, le=100_000_000, description="The public grid.")
     horizon: int | None = Field(default=None, ge=1, le=2**31 - 1, description="Rounds to play.")
-    policy: Word = DEFAULT_POLICY
+    policy: Annotated[Word, AfterValidator(_is_no_module)] = DEFAULT_POLICY
     options: dict[str, bool | int | float | str] = Field(default_factory=dict, max_length=50)
     seed: int = Field(default=0, ge=0, le=2**63 - 1)
     schedule: Schedule | None = None

@@ -23,8 +23,12 @@ from shoal.experiments.statistics import (
     prediction_interval,
     ratio_interval,
 )
+from shoal.notebook import html_table
 
 if TYPE_CHECKING:
+    import altair as alt
+    import polars as pl
+
     from shoal.instances.population import Population
 
 AT_LEAST = 5
@@ -77,7 +81,7 @@ class Cost:
     runs: tuple[float, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Price:
     """The answer of ``price``.
 
@@ -242,6 +246,46 @@ class Price:
             else "the luck of learner and users"
         )
         return f"The interval for C = {cost.min_group_size} hangs mostly on {reason}."
+
+    def __repr__(self) -> str:
+        sizes = [cost.min_group_size for cost in self.costs]
+        chosen = self.recommended and self.recommended.min_group_size
+        return f"Price(min_group_sizes={sizes}, recommended={chosen})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                cost.min_group_size,
+                cost.reward.mean,
+                self.gain_in_words(cost),
+                f"{cost.share.mean:.0%}",
+                "never" if cost.passes_at is None else cost.passes_at,
+            )
+            for cost in self.costs
+        ]
+        columns = ["C", "reward", "gain on best arm", "share of gap", "passes at round"]
+        caption = "Reward per user and round; intervals are 95 %"
+        return html_table(caption, columns, rows, *self.notes, self.recommendation)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return a row for each group size; intervals in columns NAME, NAME_low and NAME_high."""
+        import polars as pl
+
+        rows = []
+        for cost in self.costs:
+            row: dict[str, Any] = {"min_group_size": cost.min_group_size}
+            for name in ("reward", "one_population", "share", "gain", "loss"):
+                part: Interval = getattr(cost, name)
+                row |= {name: part.mean, f"{name}_low": part.low, f"{name}_high": part.high}
+            rows.append(row | {"homogeneous": cost.homogeneous, "passes_at": cost.passes_at})
+        kinds = {"homogeneous": pl.Float64, "passes_at": pl.Int64}
+        return pl.DataFrame(rows, schema_overrides=kinds)
+
+    def plot(self) -> alt.HConcatChart:
+        """Draw what each group size earns, and when it starts to pay."""
+        from shoal.figures import price_figure
+
+        return price_figure(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""

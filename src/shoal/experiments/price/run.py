@@ -23,7 +23,7 @@ from shoal.errors import InvalidInputError
 from shoal.experiments.cells import Cell, ProgressCallback, run_cells
 from shoal.experiments.price.costs import AT_LEAST, Price
 from shoal.experiments.price.logged import choose_worlds
-from shoal.experiments.run import Run
+from shoal.experiments.record import Run
 from shoal.experiments.seeds import stream
 from shoal.experiments.setting import (
     GIVEN,
@@ -33,8 +33,9 @@ from shoal.experiments.setting import (
     means_hash,
     setting_and_means,
 )
-from shoal.model.numbers import whole_number
+from shoal.model.numbers import is_number, not_negative, whole_number
 from shoal.policies import find_policy
+from shoal.policies.own import PolicyLike, label
 from shoal.policies.tuned import resolve_options
 
 if TYPE_CHECKING:
@@ -50,11 +51,11 @@ SPREAD = 0.3  # of users around their cluster, as in ``clustered``
 
 def price(
     *,
-    min_group_sizes: Sequence[int],
+    min_group_sizes: Sequence[int] | int,
     rate: float | None = None,
     means: ArrayLike | None = None,
     population: Population | None = None,
-    policy: str = "shoal",
+    policy: PolicyLike = "shoal",
     options: Mapping[str, Any] | None = None,
     tuned: bool = True,
     n_runs: int | None = None,
@@ -70,7 +71,7 @@ def price(
     Parameters
     ----------
     min_group_sizes
-        The C to compare.
+        The C to compare, or a single one.
     rate
         Mean reward over all users and arms, with ``n_users`` and ``n_arms``: every run draws six
         tastes, equally common, with Beta(1, .) rates; users differ from theirs by about 30 %.
@@ -79,7 +80,7 @@ def price(
     population
         Or what people are like, from a log: every run plays a population that the log allows.
     policy, options, tuned
-        The learner, an anonymous one; options as in ``simulate``.
+        The learner, an anonymous one; all as in ``simulate``.
     n_runs, time_limit
         Populations, at least 2; by default 5, and more until three answers in a row agree, 15 runs
         are played or these seconds have passed.
@@ -110,7 +111,7 @@ def price(
 
 def _cell(
     whole: Setting,
-    policy: str,
+    policy: PolicyLike,
     options: Mapping[str, Any] | None,
     *,
     tuned: bool,
@@ -147,7 +148,8 @@ class Game:
         self, engine: Engine | None, progress: ProgressCallback | None, time_limit: float | None
     ) -> Price:
         """Play until the answer is stable, the runs are played or the time is over."""
-        stop = math.inf if time_limit is None else monotonic() + time_limit
+        limit = math.inf if time_limit is None else not_negative("time_limit", time_limit)
+        stop = monotonic() + limit
         answers: list[Price] = []
         for count in self.counts:
             done = len(self.cells) // len(self.sizes)
@@ -185,7 +187,7 @@ def _shared_config(
     return {
         **whole.as_json(without=("min_group_size", "instance", "instance_options")),
         "rate": None if rate is None else float(rate),
-        "policy": cell.policy,
+        "policy": label(cell.policy),
         "options": cell.options,
         "sample": cell.setting.n_users,
         "shoal": cell.version,
@@ -260,7 +262,7 @@ def make_population(
             n_users=options.get("n_users") or population.n_users, n_arms=population.n_arms,
         )  # fmt: skip
         return like_log, None
-    if rate is None or not 0.0 < rate <= 0.5:
+    if rate is None or not is_number(rate) or not 0.0 < rate <= 0.5:
         raise InvalidInputError(f"rate must be above 0 and at most 0.5; got {rate}.")
     # Users' own factors exp(N(0, SPREAD²)) have a mean above 1, which is divided out of the rate.
     drawn = {"rate": float(rate) / math.exp(SPREAD**2 / 2), "spread": SPREAD}
@@ -283,16 +285,19 @@ def _sample(
     return source.draw(setting.n_users, rng, world=choose_worlds(source, n_runs)[run])
 
 
-def _check_learner(policy: str) -> None:
+def _check_learner(policy: PolicyLike) -> None:
     entry = find_policy(policy)
     if not entry.anonymous or entry.hindsight:
         raise InvalidInputError(
-            f"policy must be one that learns from totals, for a price on anonymity; got {policy!r}."
+            "policy must be one that learns from totals, for a price on anonymity; "
+            f"got {label(policy)!r}."
         )
 
 
-def _check_sizes(sizes: Sequence[int]) -> list[int]:
-    if not sizes:
+def _check_sizes(sizes: Sequence[int] | int) -> list[int]:
+    if isinstance(sizes, int | np.integer):
+        sizes = [int(sizes)]
+    if not len(sizes):
         raise InvalidInputError("min_group_sizes must name at least one; got none.")
     checked = [whole_number("min_group_size", size) for size in sizes]
     if len(set(checked)) < len(checked):

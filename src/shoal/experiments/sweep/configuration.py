@@ -18,7 +18,8 @@ from shoal.experiments.sweep.toml import Toml
 from shoal.instances import INSTANCES
 from shoal.model import Problem
 from shoal.model.numbers import whole_number
-from shoal.policies import find_policy, make_policy
+from shoal.policies import POLICIES, find_policy, make_policy
+from shoal.policies.own import code_hash, importable
 from shoal.policies.tuned import resolve_options
 
 MOST_CELLS = 1_000_000
@@ -41,12 +42,13 @@ AXES = {
 class Configuration:
     """The values of a grid; a cell is one of each.
 
-    ``options`` holds, by policy and option, the values to try. ``runs`` is the number of runs of
-    every combination. Options that are not listed are the tuned ones, or with ``tuned=False`` the
-    policy's defaults; None leaves it to the folder, and is True in a new one.
+    A policy of your own is ``module:Class``, or the class itself, from a module that other
+    processes can import. ``options`` holds, by policy and option, the values to try. ``runs`` is
+    the number of runs of every combination. Options that are not listed are the tuned ones, or with
+    ``tuned=False`` the policy's defaults; None leaves it to the folder, and is True in a new one.
     """
 
-    policies: Sequence[str]
+    policies: Sequence[Any]
     instances: Sequence[str] = ("uniform",)
     users: Sequence[int] = (50,)
     arms: Sequence[int] = (5,)
@@ -55,12 +57,15 @@ class Configuration:
     rewards: Sequence[str] = ("bernoulli",)
     participation: Sequence[float] = (1.0,)
     seed: Sequence[int] = (0,)
-    options: Mapping[str, Mapping[str, Sequence[Any]]] = field(default_factory=dict)
+    options: Mapping[Any, Mapping[str, Sequence[Any]]] = field(default_factory=dict)
     runs: int = 20
     tuned: bool | None = None
 
     def __post_init__(self) -> None:
-        """Refuse, before it is laid out, a grid that no memory holds."""
+        """Name policies so that a later process finds them; refuse a grid that no memory holds."""
+        object.__setattr__(self, "policies", tuple(importable(p) for p in self.policies))
+        named = {importable(policy): values for policy, values in self.options.items()}
+        object.__setattr__(self, "options", named)
         if self.n_cells > MOST_CELLS:
             raise InvalidInputError(
                 f"a sweep must have at most {MOST_CELLS:,} cells; got {self.n_cells:,}."
@@ -75,8 +80,18 @@ class Configuration:
         )
         return settings * points * sum(-(-self.runs // runs_per_cell(n)) for n in self.users)
 
-    def cells(self, *, version: str = __version__) -> list[Cell]:
-        """Return every cell of the grid, in its order, as this version of Shoal plays it."""
+    def code(self) -> dict[str, str]:
+        """Return a hash of the file that defines each policy that is not Shoal's own."""
+        return {name: code_hash(name) for name in self.policies if name not in POLICIES}
+
+    def cells(
+        self, *, version: str = __version__, code: Mapping[str, str] | None = None
+    ) -> list[Cell]:
+        """Return every cell of the grid, in its order, as this version of Shoal plays it.
+
+        ``code`` is what the policies' code was, by default what it is.
+        """
+        hashes = self.code() if code is None else code
         tuned = self.tuned is not False
         points = {
             name: [
@@ -88,7 +103,15 @@ class Configuration:
         }
         grid = {field: getattr(self, key) for key, field in AXES.items()}
         return [
-            Cell(setting, policy, options, first_run, n_runs, version=version)
+            Cell(
+                setting,
+                policy,
+                options,
+                first_run,
+                n_runs,
+                version=version,
+                code=hashes.get(policy),
+            )
             for setting in (Setting(**values) for values in combinations(grid))
             for policy, options in points[setting.instance]
             for first_run, n_runs in blocks(setting.n_users, self.runs)
@@ -97,6 +120,7 @@ class Configuration:
     def as_json(self) -> dict[str, Any]:
         """Return everything that the results depend on, as JSON has it."""
         more = {"tuned": self.tuned is not False, "shoal": __version__}
+        more |= {"code": code} if (code := self.code()) else {}
         content: dict[str, Any] = json.loads(json.dumps(asdict(self) | more))
         return content
 
@@ -195,12 +219,12 @@ def _options(file: Toml, policies: Sequence[str]) -> dict[str, dict[str, tuple[A
         if policy not in policies:
             place = file.place("options", policy)
             raise UnknownNameError(f"policy with options in {place}", policy, policies)
-        known = find_policy(policy).options()
+        entry = find_policy(policy)
         options[policy] = {}
         for name in _table(file, "options", policy):
             keys = ("options", policy, name)
-            if name not in known:
-                raise UnknownNameError(file.where(*keys), name, known)
+            if not entry.takes(name):
+                raise UnknownNameError(file.where(*keys), name, entry.options())
             options[policy][name] = _values(file, _option_value, *keys)
     return options
 

@@ -12,7 +12,7 @@ import polars as pl
 from shoal.errors import InvalidInputError
 from shoal.experiments.cells import Cell
 from shoal.experiments.comparison import run_records, smallest_released
-from shoal.experiments.run import Run
+from shoal.experiments.record import Run
 from shoal.experiments.setting import Setting
 from shoal.experiments.statistics import regret_intervals
 from shoal.experiments.sweep.configuration import Configuration
@@ -92,7 +92,8 @@ def status(folder: str | Path) -> SweepStatus:
     content = files.configuration()
     try:
         version = content.pop("shoal")
-        cells = Configuration(**content).cells(version=version)
+        code = content.pop("code", {})
+        cells = Configuration(**content).cells(version=version, code=code)
     except (ArithmeticError, AttributeError, LookupError, TypeError):
         raise InvalidInputError(
             f"{str(folder)!r} must be the folder of a sweep; got a sweep.json of something else."

@@ -13,7 +13,7 @@ from threading import current_thread, main_thread
 from shoal.engines import Engine, LocalEngine, Tick
 from shoal.errors import InvalidInputError, ShoalError
 from shoal.experiments.cells import Cell, ProgressCallback
-from shoal.experiments.run import Run
+from shoal.experiments.record import Run
 from shoal.experiments.sweep.configuration import Configuration, differences
 from shoal.experiments.sweep.folder import SweepFolder, write_result
 from shoal.experiments.sweep.results import cell_records

@@ -54,7 +54,7 @@ def _insert_arms(
 
 
 @dataclass
-class Roster:
+class SeatedUsers:
     """The seats of a campaign, in memory: O(1) from a user to a seat."""
 
     users: list[str] = field(default_factory=list)  # by seat
@@ -105,7 +105,7 @@ class Directory:
         self._clock = clock
         self.lock = threading.RLock()  # for changes; a look-up waits for none
         self._campaigns: Cache[str, tuple[Campaign, list[ArmState]]] = Cache(database, load)
-        self._rosters: Cache[str, Roster] = Cache(database, _load_roster)
+        self._rosters: Cache[str, SeatedUsers] = Cache(database, _load_roster)
 
     def create(self, name: str, campaign: Campaign) -> bool:
         """Store a campaign for good; return False where the same one is there already.
@@ -200,7 +200,7 @@ class Directory:
             self._note(connection, "arm.retire", name, arm=arm, until=number)
         return True
 
-    def roster(self, name: str) -> Roster:
+    def roster(self, name: str) -> SeatedUsers:
         """Return the users and their seats, or refuse the name."""
         return self._rosters.get(name)
 
@@ -295,14 +295,14 @@ def _definition(connection: Connection, name: str) -> str | None:
     return definition or None  # of one that was deleted, nothing is left
 
 
-def _load_roster(connection: Connection, name: str) -> Roster:
+def _load_roster(connection: Connection, name: str) -> SeatedUsers:
     require(connection, name)
     table = store.seats
     query = select(table.c.user_id, table.c.active).where(table.c.campaign == name)
     rows = connection.execute(query.order_by(table.c.seat)).all()
     users = [row[0] for row in rows]
     seats = {user: seat for seat, user in enumerate(users) if user != erased(seat)}
-    return Roster(users, seats, [row[1] for row in rows])
+    return SeatedUsers(users, seats, [row[1] for row in rows])
 
 
 def _insert_users(connection: Connection, name: str, users: list[str], *, first: int) -> None:

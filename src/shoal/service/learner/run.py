@@ -17,9 +17,9 @@ from sqlalchemy import delete, insert, select, update
 from shoal.arrays import BoolArray, IntArray
 from shoal.errors import ShoalError
 from shoal.model import Feedback
+from shoal.model.container import pack, unpack
 from shoal.model.merging import merge_plan
 from shoal.service.campaign import Campaign, plan_hash
-from shoal.service.learner.container import pack, unpack
 from shoal.service.store import Database
 from shoal.service.store.learner import policies, runs
 from shoal.wire import Estimates, LearnerProgress, Total

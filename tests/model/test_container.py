@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from shoal.errors import InvalidInputError
 from shoal.model import Problem
+from shoal.model.container import pack, unpack
 from shoal.policies import POLICIES, make_policy
-from shoal.service.learner.container import pack, unpack
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

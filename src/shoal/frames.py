@@ -1,0 +1,56 @@
+"""Dataframes of any library that narwhals knows: pandas, polars, PyArrow, DuckDB and others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shoal.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def read_frame(value: Any) -> pl.DataFrame | None:
+    """Return a frame as one of polars; None for anything else."""
+    if isinstance(value, np.ndarray | np.generic | list | tuple | dict | str | bytes | int | float):
+        return None
+    import narwhals as nw
+
+    frame = nw.from_native(value, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect(backend="polars")
+    if not isinstance(frame, nw.DataFrame):
+        return None
+    polars_frame: pl.DataFrame = frame.to_polars()
+    return polars_frame
+
+
+def as_array(name: str, value: Any) -> np.ndarray[Any, np.dtype[Any]]:
+    """Return an array of what can be one; a frame's columns must all hold numbers.
+
+    >>> as_array("means", [[0.5], [0.5, 0.5]])
+    Traceback (most recent call last):
+    shoal.errors.InvalidInputError: means must be an array; got rows of different lengths.
+    """
+    frame = read_frame(value)
+    if frame is not None:
+        for column, kind in frame.schema.items():
+            if not (kind.is_numeric() or str(kind) == "Boolean"):
+                raise InvalidInputError(
+                    f"every column of {name} must hold numbers; got {kind} in column {column!r}."
+                )
+        return frame.cast(dict.fromkeys(frame.columns, _float64())).to_numpy(order="c")
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise InvalidInputError(
+            f"{name} must be an array; got rows of different lengths."
+        ) from error
+
+
+def _float64() -> Any:
+    import polars as pl
+
+    return pl.Float64  # null becomes NaN

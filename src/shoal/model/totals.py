@@ -1,0 +1,106 @@
+"""From single rewards to totals, in your own program: what a learner may see, and nothing else.
+
+It is what an environment and the service's aggregator do, by the same rule (``merging``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from shoal.arrays import BoolArray, FloatArray
+from shoal.errors import InvalidInputError
+from shoal.frames import read_frame
+from shoal.model.feedback import Feedback
+from shoal.model.merging import merge_played
+from shoal.model.numbers import plain, shortened
+from shoal.model.plan import Plan
+
+Rewards: TypeAlias = Mapping[Any, float] | Iterable[tuple[Any, float]]
+"""One round's rewards by user: a mapping, pairs, or a dataframe of two columns."""
+
+
+def add_up(plan: Plan, *rounds: Rewards) -> Feedback:
+    """Return the totals of a plan's groups, from the rewards of those who reported in each round.
+
+    A plan that is repeated has one total per group for all its rounds, so that nothing can be
+    merged in one of them: there, a short group is withheld in that round.
+    """
+    if len(rounds) != plan.repeats:
+        raise InvalidInputError(
+            f"add_up must have the rewards of each of the plan's {plan.repeats:,} rounds; "
+            f"got {len(rounds):,}."
+        )
+    if plan.repeats == 1:
+        reports, rewards = _columns(plan, rounds[0])
+        merged, released, reported, *_ = merge_played(plan, reports)
+        return Feedback(_sums(merged, reported > 0, rewards), released, reported, merged)
+    totals = np.zeros(plan.n_groups)
+    released = np.zeros(plan.n_groups, np.int32)
+    reported = np.zeros(len(plan.groups), np.int32)
+    for each in rounds:
+        reports, rewards = _columns(plan, each)
+        reports &= plan.groups >= 0
+        reporters = np.bincount(plan.groups[reports], minlength=plan.n_groups)
+        enough = reporters >= plan.problem.min_group_size
+        reports &= np.append(enough, False)[plan.groups]
+        totals += _sums(plan, reports, rewards)
+        released += enough
+        reported += reports
+    return Feedback(totals, released, reported, plan)
+
+
+def pairs(rewards: Rewards) -> Iterable[tuple[Any, Any]]:
+    """Return one round's (user, reward) pairs."""
+    frame = read_frame(rewards)
+    if frame is not None:
+        if frame.width != 2:
+            raise InvalidInputError(
+                f"rewards must have two columns, user and reward; got {frame.columns}."
+            )
+        return frame.iter_rows()
+    if isinstance(rewards, Mapping):
+        return rewards.items()
+    try:
+        both = [(user, reward) for user, reward in rewards]
+    except (TypeError, ValueError):
+        raise InvalidInputError(
+            f"rewards must be a mapping, pairs or a dataframe of user and reward; "
+            f"got {shortened(rewards)}."
+        ) from None
+    if len({user for user, _ in both}) < len(both):
+        raise InvalidInputError("rewards must name each user once; got one of them again.")
+    return both
+
+
+def _columns(plan: Plan, rewards: Rewards) -> tuple[BoolArray, FloatArray]:
+    """Return who reports, (n_users,), and their rewards, (n_users,)."""
+    n_users, bounded = len(plan.arms), plan.problem.bounded
+    reports, values = np.zeros(n_users, np.bool_), np.zeros(n_users)
+    for user, reward in pairs(rewards):
+        number, value = plain(user), plain(reward)
+        if not isinstance(number, int) or not 0 <= number < n_users:
+            raise InvalidInputError(
+                f"a user must be a number between 0 and n_users-1={n_users - 1}; "
+                f"got {shortened(user)}. A Roster takes other ids."
+            )
+        if not isinstance(value, int | float) or not (
+            0 <= value <= 1 if bounded else math.isfinite(value)
+        ):
+            rule = "a number between 0 and 1" if bounded else "a finite number"
+            raise InvalidInputError(
+                f"the reward of user {number} must be {rule}; got {shortened(reward)}."
+            )
+        reports[number], values[number] = True, value
+    return reports, values
+
+
+def _sums(plan: Plan, reports: BoolArray, rewards: FloatArray) -> FloatArray:
+    """Add up the rewards of those who report, by group, (n_groups,)."""
+    users = np.flatnonzero(reports)
+    sums = np.zeros(plan.n_groups)
+    np.add.at(sums, plan.groups[users], rewards[users])
+    return sums

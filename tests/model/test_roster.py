@@ -1,0 +1,62 @@
+"""A roster knows users by any id, and gives a seat to one person only."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from shoal.errors import InvalidInputError
+from shoal.model import Plan, Roster
+
+
+def test_ids_of_any_kind_go_in_and_out() -> None:
+    ids = [UUID(int=1), ("team", 4), "ana", 7, np.int64(8)]
+    roster = Roster(ids, arms=["x", 5])
+    problem = roster.problem(min_group_size=2)
+    plan = Plan([0, 0, 1, 1, 1], [0, 0, 1, 1, 1], problem=problem)
+    assert roster.assignments(plan) == {
+        UUID(int=1): "x", ("team", 4): "x", "ana": 5, 7: 5, 8: 5,
+    }  # fmt: skip
+    feedback = roster.add_up(plan, {("team", 4): 1, UUID(int=1): 1, "ana": 1, np.int32(7): 0.5})
+    assert feedback.totals.tolist() == [2.0, 1.5]
+    assert feedback.reported.tolist() == [1, 1, 1, 1, 0]
+
+
+def test_a_seat_is_never_used_again(tmp_path: Path) -> None:
+    roster = Roster(["a", "b"], arms=["x"], seats=4)
+    roster.leave("a")
+    assert roster.join("c") == 2
+    path = tmp_path / "roster.json"
+    roster.save(path)
+    again = Roster.load(path)
+    assert again.join("a") == 3, "back, in a new seat"
+    assert again.users == ["b", "c", "a"]
+    assert again.eligible()[:, 0].tolist() == [False, True, True, True]
+    with pytest.raises(InvalidInputError, match="must find one of 4 seats free; got 'd'"):
+        again.join("d")
+
+
+def test_a_plan_of_another_size_is_refused() -> None:
+    other = Roster(range(3), arms=["x"])
+    plan = Plan([0, 0], [0, 0], problem=Roster(range(2), arms=["x"]).problem(min_group_size=2))
+    with pytest.raises(InvalidInputError, match="plan must be for 3 seats and 1 arms; got Plan"):
+        other.assignments(plan)
+
+
+def test_other_files_and_later_versions_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "roster.json"
+    with pytest.raises(InvalidInputError, match="got nothing there"):
+        Roster.load(path)
+    for text in ("", "[]", '{"shoal_roster": 1}', "\x00"):
+        path.write_text(text)
+        with pytest.raises(InvalidInputError, match=r"a roster that Roster.save wrote"):
+            Roster.load(path)
+    path.write_text(json.dumps({"shoal_roster": 2}))
+    with pytest.raises(InvalidInputError, match="a later release"):
+        Roster.load(path)
+    with pytest.raises(InvalidInputError, match=r"strings or whole numbers.*got \(1,\)"):
+        Roster([(1,)], arms=["x"]).save(path)

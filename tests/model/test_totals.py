@@ -1,0 +1,63 @@
+"""Rewards that a program adds up itself reach the learner as those of an environment would."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shoal.environments import make_environment
+from shoal.model import Feedback, Plan, Problem
+
+PROBLEM = Problem(n_users=12, n_arms=2, min_group_size=3)
+ARMS = [0] * 6 + [1] * 6
+GROUPS = [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
+
+
+def same(one: Feedback, other: Feedback) -> bool:
+    return all(
+        np.array_equal(getattr(one, name), getattr(other, name))
+        for name in ("totals", "released", "reported")
+    )
+
+
+@pytest.mark.parametrize("repeats", [1, 4])
+def test_totals_are_those_of_an_environment(repeats: int, rng: np.random.Generator) -> None:
+    plan = Plan(ARMS, [*GROUPS[:-3], -1, -1, -1], repeats, problem=PROBLEM)
+    means = rng.integers(0, 3, (12, 2)) / 2  # sums are exact
+    played = make_environment("deterministic", PROBLEM, means, rng=rng).play(plan)
+    rewards = {user: means[user, arm] for user, arm in plan.assignments.items()}
+    assert same(plan.add_up(*[rewards] * repeats), played)
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(st.dictionaries(st.integers(0, 11), st.sampled_from([0.0, 0.25, 1.0])), st.integers(1, 3))
+def test_a_total_is_of_at_least_c_reporters_and_of_nothing_else(
+    rewards: dict[int, float], repeats: int
+) -> None:
+    plan = Plan(ARMS, GROUPS, repeats, problem=PROBLEM)
+    feedback = plan.add_up(*[rewards] * repeats)
+    feedback.check(plan)
+    groups = feedback.plan.groups if feedback.plan else plan.groups
+    for group in range(len(feedback.totals)):
+        members = [u for u in rewards if groups[u] == group and feedback.reported[u]]
+        assert feedback.totals[group] == repeats * sum(rewards[u] for u in members)
+        assert not feedback.released[group] or len(members) >= 3
+    for crowd in (range(6), range(6, 12)):  # what can be merged in one round is not withheld
+        reporters = [user for user in crowd if user in rewards]
+        if repeats == 1 and len(reporters) >= 3:
+            assert feedback.reported[reporters].all()
+    withheld = {u: 1.0 - r if feedback.reported[u] == 0 else r for u, r in rewards.items()}
+    assert same(plan.add_up(*[withheld] * repeats), feedback), "a withheld reward made a difference"
+
+
+def test_rewards_may_be_pairs_or_any_dataframe() -> None:
+    plan = Plan(ARMS, GROUPS, problem=PROBLEM)
+    rewards = {user: user / 16 for user in range(8)}
+    columns = {"user": list(rewards), "reward": list(rewards.values())}
+    expected = plan.add_up(rewards)
+    for other in (rewards.items(), pd.DataFrame(columns), pl.LazyFrame(columns)):
+        assert same(plan.add_up(other), expected)  # type: ignore[arg-type]

@@ -1,0 +1,92 @@
+"""A saved policy goes on bit for bit; a file that is no such thing is refused, and runs nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.support.policies import Greedy
+
+from shoal.errors import InvalidInputError
+from shoal.model import Problem
+from shoal.model.container import pack
+from shoal.policies import Policy, load_policy, make_policy
+from shoal.policies.contract import Arena
+from shoal.policies.own import PolicyLike
+
+PROBLEM = Problem(n_users=12, n_arms=2, min_group_size=3, horizon=40, bounded=False)
+
+
+def plans(policy: Policy, arena: Arena, n: int) -> list[bytes]:
+    played = []
+    for _ in range(n):
+        plan = policy.ask()
+        played.append(plan.arms.tobytes() + plan.groups.tobytes())
+        policy.tell(arena.play(plan))
+    return played
+
+
+@pytest.mark.parametrize(
+    ("policy", "options"),
+    [("shoal", {"drift": 1e-4}), (Greedy, {"epsilon": np.float64(0.3)})],
+    ids=["shoal", "own"],
+)
+@pytest.mark.parametrize("bits", ["PCG64", "MT19937"])
+def test_a_saved_policy_goes_on_bit_for_bit(
+    policy: PolicyLike, options: dict[str, float], bits: str, tmp_path: Path
+) -> None:
+    rng = np.random.Generator(getattr(np.random, bits)(3))
+    learner = make_policy(policy, PROBLEM, rng=rng, options=options)
+    plans(learner, Arena(PROBLEM), 5)
+    pending = learner.ask()  # saved between ask and tell
+    learner.save(tmp_path / "learner")
+    again = load_policy(tmp_path / "learner", policy=None if policy == "shoal" else policy)
+    assert again.problem == PROBLEM
+    assert again.ask().groups.tobytes() == pending.groups.tobytes()
+    assert plans(learner, Arena(PROBLEM), 8) == plans(again, Arena(PROBLEM), 8)
+    assert pack(learner.state()) == pack(again.state())
+    assert [path.name for path in tmp_path.iterdir()] == ["learner"]
+
+
+def test_what_is_no_saved_policy_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "learner"
+    with pytest.raises(InvalidInputError, match="got nothing there"):
+        load_policy(path)
+    with pytest.raises(InvalidInputError, match="must be a readable file"):
+        load_policy(tmp_path)
+    make_policy("random", PROBLEM, rng=np.random.default_rng(0)).save(path)
+    whole = path.read_bytes()
+    assert whole.startswith(b"shoal-policy 1 ")
+    for data, message in (
+        (b"", "must be a policy that Policy.save wrote; got another file"),
+        (b"PK\x03\x04 1 2\n", "got another file"),
+        (whole[:-1], "got a damaged file"),
+        (whole.replace(b"random", b"rundom"), "got a damaged file"),
+        (whole.replace(b" 1 ", b" 2 ", 1), "of version 1 at most; got 2, which a later release"),
+    ):
+        path.write_bytes(data)
+        with pytest.raises(InvalidInputError, match=message):
+            load_policy(path)
+
+
+def test_a_file_never_decides_what_is_imported(tmp_path: Path) -> None:
+    path = tmp_path / "learner"
+    make_policy(Greedy, PROBLEM, rng=np.random.default_rng(0)).save(path)
+    with pytest.raises(
+        InvalidInputError, match=r"policy must be given for .*own;.*policies:Greedy"
+    ):
+        load_policy(path)
+    with pytest.raises(InvalidInputError, match=r"the one that was saved, .*Greedy'; got 'random'"):
+        load_policy(path, policy="random")
+    assert isinstance(load_policy(path, policy="tests.support.policies:Greedy"), Greedy)
+
+
+def test_a_policy_that_cannot_be_made_again_or_written_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        InvalidInputError, match=r"must be made by make_policy.*Greedy made directly"
+    ):
+        Greedy(PROBLEM, rng=np.random.default_rng(0)).save(tmp_path / "learner")
+    policy = make_policy("random", PROBLEM, rng=np.random.default_rng(0))
+    with pytest.raises(InvalidInputError, match="path must be a file that can be written"):
+        policy.save(tmp_path / "nowhere" / "learner")
