@@ -31,7 +31,6 @@ PLOT = {
 
 FAVOURITE, SECOND, OTHER = 0.7, 0.25, 0.15  # probability to come back, by what was sent
 LEARNER_SPREAD = 0.2  # of a learner around the taste, on the scale of the logarithm
-RARER = 0.25  # each taste is rarer than the one before
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +51,7 @@ def draw_story(n_users: int, n_arms: int, *, rng: np.random.Generator) -> Story:
     """
     pairs = [*PLOT.items()][:n_arms]
     pairs += [(f"reminder {i + 1}", f"taste {i + 1}") for i in range(len(pairs), n_arms)]
-    weights = 1.0 / (1.0 + RARER * np.arange(n_arms))
-    taste = rng.choice(n_arms, size=n_users, p=weights / weights.sum())
+    taste = rng.integers(n_arms, size=n_users)
     rates = np.full((n_arms, n_arms), OTHER)
     np.fill_diagonal(rates, FAVOURITE)
     rates[np.arange(n_arms), (np.arange(n_arms) + 1) % n_arms] = SECOND
