@@ -124,13 +124,14 @@ class Page(Message):
     next: int | None
 
 
-class Total(msgspec.Struct, frozen=True):
+class Total(msgspec.Struct, frozen=True, omit_defaults=True):
     """A released total, in steps of the campaign's grid."""
 
     arm: str
     parts: tuple[int, ...]  # the plan's groups behind it
     reporters: int
     total: int
+    holdout: bool = False  # of users who are held out, and play the best arm so far
 
 
 class Noise(msgspec.Struct, frozen=True):

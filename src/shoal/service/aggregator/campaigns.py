@@ -19,6 +19,7 @@ from shoal.policies.tuned import resolve_options
 from shoal.service import problems
 from shoal.service.aggregator import audit_log
 from shoal.service.aggregator.cache import Cache
+from shoal.service.aggregator.holdout import NO_BLOCKS, Blocks, draw_blocks
 from shoal.service.campaign import Campaign
 from shoal.service.clock import Clock
 from shoal.service.problems import ProblemError
@@ -106,6 +107,7 @@ class Directory:
         self.lock = threading.RLock()  # for changes; a look-up waits for none
         self._campaigns: Cache[str, tuple[Campaign, list[ArmState]]] = Cache(database, load)
         self._rosters: Cache[str, Roster] = Cache(database, _load_roster)
+        self._blocks: Cache[str, Blocks] = Cache(database, load_blocks)
 
     def create(self, name: str, campaign: Campaign) -> bool:
         """Store a campaign for good; return False where the same one is there already.
@@ -128,6 +130,8 @@ class Directory:
                 return False
             definition = tuned.model_dump_json()
             row = {"name": name, "definition": definition, "roster": 0, "created_at": self._clock()}
+            if tuned.holdout:
+                row["holdout"] = draw_blocks(tuned.seats, tuned.n_held_out).tobytes()
             connection.execute(insert(store.campaigns).values(row))
             _insert_arms(connection, name, campaign.arms, first=0, since=1)
             promise = {"min_group_size": campaign.min_group_size, "colluders": campaign.colluders}
@@ -154,12 +158,16 @@ class Directory:
 
     def drop(self, name: str) -> None:
         """Forget what is in memory of a campaign."""
-        self._campaigns.drop(name)
-        self._rosters.drop(name)
+        for cache in (self._campaigns, self._rosters, self._blocks):
+            cache.drop(name)
 
     def campaign(self, name: str) -> Campaign:
         """Return a campaign with all arms that it has ever had, or refuse the name."""
         return self._campaigns.get(name)[0]
+
+    def blocks(self, name: str) -> Blocks:
+        """Return who is held out, and in which block."""
+        return self._blocks.get(name)
 
     def arms(self, name: str) -> list[ArmState]:
         """Return all arms that a campaign has ever had, by slot."""
@@ -279,6 +287,13 @@ def load(connection: Connection, name: str) -> tuple[Campaign, list[ArmState]]:
     known = [ArmState(*row) for row in connection.execute(query.order_by(table.c.slot))]
     changed = {"arms": [arm.name for arm in known]}
     return Campaign.model_validate_json(definition).model_copy(update=changed), known
+
+
+def load_blocks(connection: Connection, name: str) -> Blocks:
+    """Return who is held out of a campaign, and in which block."""
+    table = store.campaigns
+    packed = connection.scalar(select(table.c.holdout).where(table.c.name == name))
+    return np.frombuffer(packed, np.int8) if packed else NO_BLOCKS
 
 
 def require(connection: Connection, name: str) -> str:

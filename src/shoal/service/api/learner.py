@@ -76,14 +76,19 @@ def _task(aggregator: Aggregator, round_: RoundRecord) -> wire.Task:
     responses={200: {"description": "Bits, the first one highest.", "content": {BYTES: {}}}},
 )
 def read_eligible(name: Name, number: Number, aggregator: Service) -> Response:
-    """Read who may play what: a bit per seat, then, from a new byte on, a bit per arm."""
+    """Read who may play what: a bit per seat, a bit per arm, and a bit per seat for a holdout.
+
+    Each of the three begins with a new byte; the last is there where the campaign has a holdout.
+    """
     return Response(_eligible(aggregator, name, number), media_type=BYTES)
 
 
 def _eligible(aggregator: Aggregator, name: str, number: int) -> bytes:
-    return b"".join(
-        np.packbits(mask).tobytes() for mask in aggregator.rounds.eligible(name, number)
-    )
+    masks = [*aggregator.rounds.eligible(name, number)]
+    blocks = aggregator.directory.blocks(name)
+    if blocks.size:
+        masks.append(blocks >= 0)
+    return b"".join(np.packbits(mask).tobytes() for mask in masks)
 
 
 @router.put(

@@ -51,6 +51,7 @@ class CampaignRun:
         self.plan_round = 0
         self._arms = self._groups = np.empty(0, np.int32)  # as they were proposed
         self._numbers: set[int] = set()  # of the groups that are learnt from
+        self._held_out = np.zeros(campaign.seats, bool)
         self.policy = campaign.make_policy()
         self._gathered: dict[str, Any] | None = None  # None at the start of a plan
 
@@ -60,24 +61,39 @@ class CampaignRun:
         self.reading = progress.reading
 
     def plan(
-        self, number: int, occupied: BoolArray, offered: BoolArray
+        self,
+        number: int,
+        occupied: BoolArray,
+        offered: BoolArray,
+        held_out: BoolArray | None = None,
     ) -> tuple[IntArray, IntArray]:
         """Return each seat's arm and group for a round; -1 for absent, -1 for none.
 
-        ``occupied`` (n_seats,) seats may play ``offered`` (n_arms,) arms. The same state and the
-        same arguments give the same plan.
+        ``occupied`` (n_seats,) seats may play ``offered`` (n_arms,) arms. To the policy, those
+        ``held_out`` are absent: they play the arm that it estimates highest over all others, and
+        are grouped by the aggregator. The same state and the same arguments give the same plan.
         """
+        self._held_out = np.zeros(len(occupied), bool) if held_out is None else held_out
+        playing = occupied & ~self._held_out
         if not self.asked and self.campaign.is_flexible():
-            self.policy.allow(occupied[:, None] & offered)
+            self.policy.allow(playing[:, None] & offered)
         plan = self.policy.ask()
         self.asked = True
-        groups = np.where(occupied, plan.groups, -1).astype(np.int32)
+        groups = np.where(playing, plan.groups, -1).astype(np.int32)
         sizes = np.bincount(groups[groups >= 0], minlength=plan.n_groups + 1)
         groups[(groups >= 0) & (sizes[groups] < self.campaign.min_reporters)] = -1
-        arms = np.where(occupied, plan.arms, -1).astype(np.int32)
+        arms = np.where(playing, plan.arms, -1).astype(np.int32)
+        if self._held_out.any():
+            arms[occupied & self._held_out] = self._best_arm(playing, offered)
         self.plan_round, self._arms, self._groups = number, arms, groups
         self._numbers = set(groups.tolist())
         return arms, groups
+
+    def _best_arm(self, playing: BoolArray, offered: BoolArray) -> int:
+        """Return the arm on offer that has the highest mean so far, the first of equals."""
+        arm_means = self.policy.arm_means(playing)
+        assert arm_means is not None  # of a policy that a campaign with a holdout may have
+        return int(np.where(offered, arm_means[0], -np.inf).argmax())
 
     def adopt(self, groups: IntArray, frozen: str) -> bool:
         """Take over the groups of the plan in play; False where it is not this run's.
@@ -87,7 +103,7 @@ class CampaignRun:
         """
         if plan_hash(self._arms, groups) != frozen:
             return False
-        chosen = self._groups >= 0
+        chosen, groups = self._groups >= 0, np.where(self._held_out, -1, groups).astype(np.int32)
         if self.campaign.grouping == "aggregator":
             self.policy.regroup(groups)
             self._numbers = set(groups.tolist())
