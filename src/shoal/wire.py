@@ -354,10 +354,16 @@ class CountedRelease(msgspec.Struct, frozen=True):
 
 
 class Estimates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Each arm's mean over the present users and half of its 95 % interval; None for none."""
+    """Each arm's mean over the present users and half of its 95 % interval; None for none.
+
+    Where the policy says what it believes of users: for which share of them the arm is the best,
+    and by how much they differ on it (a deviation), of at least C users.
+    """
 
     means: list[Share | None]
     half_widths: list[Share | None]
+    best: list[Share | None] | None = None
+    spread: list[Share | None] | None = None
 
 
 class PlanWithEstimates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -156,6 +156,13 @@ class Directory:
         with self._database.read() as connection:
             return ending_of(connection, name) == ARCHIVED
 
+    def created_at(self, name: str) -> int:
+        """Return when a campaign was created."""
+        table = store.campaigns
+        with self._database.read() as connection:
+            query = select(table.c.created_at).where(table.c.name == name)
+            return int(connection.execute(query).scalar_one())
+
     def drop(self, name: str) -> None:
         """Forget what is in memory of a campaign."""
         for cache in (self._campaigns, self._rosters, self._blocks):

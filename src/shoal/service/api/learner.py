@@ -122,8 +122,12 @@ def _millionths(aggregator: Aggregator, name: str, estimates: wire.Estimates) ->
     n_arms = aggregator.directory.campaign(name).n_arms
     if not len(estimates.means) == len(estimates.half_widths) == n_arms:
         raise ProblemError(INVALID, "means and half_widths must have one number for each arm")
-    pairs = (estimates.means, estimates.half_widths)
-    millionths = [[-1 if x is None else round(1e6 * x) for x in row] for row in pairs]
+    rows = [estimates.means, estimates.half_widths]
+    if estimates.best is not None and estimates.spread is not None:
+        if not len(estimates.best) == len(estimates.spread) == n_arms:
+            raise ProblemError(INVALID, "best and spread must have one number for each arm")
+        rows += [estimates.best, estimates.spread]
+    millionths = [[-1 if x is None else round(1e6 * x) for x in row] for row in rows]
     return np.array(millionths, "<i4").tobytes()
 
 

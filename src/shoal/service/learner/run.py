@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import delete, insert, select, update
 
-from shoal.arrays import BoolArray, IntArray
+from shoal.arrays import BoolArray, FloatArray, IntArray
 from shoal.errors import ShoalError
 from shoal.model import Feedback
 from shoal.model.merging import merge_plan
@@ -23,6 +23,9 @@ from shoal.service.learner.container import pack, unpack
 from shoal.service.store import Database
 from shoal.service.store.learner import policies, runs
 from shoal.wire import Estimates, LearnerProgress, Total
+
+BELIEFS_USERS = 200  # that an answer about beliefs is of, if C is not more
+BELIEFS_GROWTH = 0.1  # of the rounds, until it is given again
 
 STATE_VERSION = 1
 """Of the form in which a policy's state is kept; 0.1 wrote none, and the same form."""
@@ -52,6 +55,7 @@ class CampaignRun:
         self._arms = self._groups = np.empty(0, np.int32)  # as they were proposed
         self._numbers: set[int] = set()  # of the groups that are learnt from
         self._held_out = np.zeros(campaign.seats, bool)
+        self._beliefs: tuple[int, tuple[FloatArray, FloatArray]] | None = None  # since which round
         self.policy = campaign.make_policy()
         self._gathered: dict[str, Any] | None = None  # None at the start of a plan
 
@@ -156,11 +160,33 @@ class CampaignRun:
         arm_means = self.policy.arm_means(occupied)
         if arm_means is None:
             return None
-        means, half_widths = (
-            [x if on else None for x, on in zip(part.clip(0, 1).tolist(), offered, strict=True)]
-            for part in arm_means
-        )
-        return Estimates(means, half_widths)
+
+        def shown(part: FloatArray) -> list[float | None]:
+            values = part.clip(0, 1).tolist()
+            return [x if on else None for x, on in zip(values, offered, strict=True)]
+
+        believed = self._believed(occupied)
+        return Estimates(*map(shown, arm_means), *map(shown, believed or ()))
+
+    def _believed(self, occupied: BoolArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return for which share of users each arm is the best, and how users differ on it.
+
+        It is of a sample of the ``occupied`` seats, and computed again when a tenth more rounds
+        have been learnt: it takes longer than a plan.
+        """
+        known, rounds = self._beliefs, self.policy.rounds
+        if known is None or rounds > (1 + BELIEFS_GROWTH) * known[0]:
+            users = np.flatnonzero(occupied)
+            n_users = max(BELIEFS_USERS, self.campaign.min_reporters)
+            if len(users) > n_users:
+                users = np.random.default_rng(rounds).choice(users, n_users, replace=False)
+            beliefs = self.policy.beliefs(users=users)
+            if beliefs is None:
+                return None
+            within = (beliefs.deviations**2).mean(axis=0)
+            spread = np.sqrt(beliefs.means.var(axis=0) + within)
+            known = self._beliefs = rounds, (beliefs.best.mean(axis=0), spread)
+        return known[1]
 
     def policy_state(self) -> bytes:
         """Return the policy's exact state."""

@@ -160,8 +160,9 @@ holdout_summaries = _table(
     rowid=False,
 )  # fmt: skip
 
-# The learner's means, then its half-widths: int32 per arm in millionths, -1 for none. They are not
-# beside the plan: a reader would have to pass over the seats' arms and groups.
+# The learner's means, then its half-widths and, where it says what it believes of users, for which
+# share an arm is the best and how they differ on it: int32 per slot in millionths, -1 for none.
+# They are not beside the plan: a reader would have to pass over the seats' arms and groups.
 estimates = _table(
     "estimates",
     _campaign_key(),
