@@ -62,9 +62,9 @@ def specs(*, least: int = 1, noise: bool = False, holdout: bool = False) -> dict
     """
     by_name = deepcopy(_specs())
     shade, label = by_name["sizes"]["layer"][:2]
-    shade["data"]["values"] = [{"low": 0, "high": least}]
+    shade["data"] = {"values": [{"low": 0, "high": least}]}
     text = f"below C = {least} nothing is released"
-    label["data"]["values"] = [{"value": least / 2, "text": text}]
+    label["data"] = {"values": [{"value": least / 2, "text": text}]}
     if noise:
         by_name["groups"]["layer"].pop(1)
     if not holdout:
@@ -114,6 +114,8 @@ def _lines(name: str, y: alt.Y) -> alt.Chart:
         y=y,
         color=alt.Color("what:N", legend=_LEGEND).scale(domain=labels),
         strokeDash=alt.StrokeDash("what:N", legend=_LEGEND, scale=dashes),
+        # The holdout is small, so that its line moves a lot.
+        strokeWidth=alt.when(alt.datum.what == HOLDOUT).then(alt.value(1)).otherwise(alt.value(2)),
     )
 
 

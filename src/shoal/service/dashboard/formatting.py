@@ -136,15 +136,27 @@ def page_texts(
 def _lift(series: Series, campaign: Campaign) -> dict[str, str]:
     """Return what personalisation gives, as it was measured or, without a holdout, by the model."""
     if not campaign.holdout:
-        return {"lift": "no holdout", "lift_note": "not measured: only estimated, beside"}
+        return _estimated_lift(series)
     lift = series.lift
     if lift is None:
-        return {"lift": NOT_MEASURED, "lift_note": "no round with totals of the holdout yet"}
+        unknown = NOT_MEASURED if series.last else MISSING
+        return {"lift": unknown, "lift_note": "no round with totals of the holdout yet"}
     rounds = f"{lift.n_rounds} rounds" if lift.n_rounds > 1 else "1 round"
     return {
         "lift": signed(lift.mean),
-        "lift_note": f"{signed(lift.low)} to {signed(lift.high)}, 95 %, measured against holdout "
-        f"over the last {rounds}",
+        "lift_note": f"{signed(lift.low)} to {signed(lift.high)} (95 %), measured against holdout, "
+        f"last {rounds}",
+    }
+
+
+def _estimated_lift(series: Series) -> dict[str, str]:
+    mean, half_width = series.estimated_lift()
+    if math.isnan(half_width):
+        return {"lift": NOT_MEASURED if series.last else MISSING, "lift_note": "no holdout"}
+    low, high = signed(mean - half_width), signed(mean + half_width)
+    return {
+        "lift": signed(mean),
+        "lift_note": f"{low} to {high} (95 %), estimated: there is no holdout",
     }
 
 
@@ -188,8 +200,8 @@ def _captions(
         "caption_sizes": "How many users reported behind each total: the fewest in a round, and "
         f"the mean. Nothing is released of fewer than C = {campaign.min_reporters}: short groups "
         f"are merged or withheld. {_smallest(texts, series)}",
-        "caption_groups": f"{texts['totals']} totals were released, {texts['merged']} of them over "
-        f"merged groups; {texts['withheld']} groups were withheld for ever. Homogeneous totals, "
+        "caption_groups": f"Totals released: {texts['totals']}, of which over merged groups: "
+        f"{texts['merged']}. Groups withheld for good: {texts['withheld']}. Homogeneous totals, "
         f"all 0 or all 1: {homogeneous(series, campaign)}.",
         "caption_estimates": (few if OTHERS in charted else "") + _estimates(series, campaign),
     }

@@ -58,6 +58,7 @@ class Series:
     first_reward: float
     latest_reward: float
     latest_noise: float  # half of the 95 % interval of what noise adds to it
+    latest_reporters: float
     lift: Lift | None  # against the holdout
 
     @property
@@ -75,6 +76,22 @@ class Series:
         """Return the mean reward of those held out, (n_points,)."""
         sums = self.holdout_sums
         return _ratio(sums["total"][:, 0], sums["reporters"][:, 0])
+
+    def estimated_lift(self) -> tuple[float, float]:
+        """Return the latest reward less the best single arm's estimate, and its half-width.
+
+        The interval allows for chance in both; that the estimate comes from a model, and that the
+        best of several is chosen, it can't allow for.
+        """
+        best = self.best[-1] if len(self.best) else np.nan
+        near = np.abs(self.estimates.means - best)
+        if np.isnan(near).all() or np.isnan(self.latest_reward):
+            return np.nan, np.nan
+        bounded = min(max(self.latest_reward, 0.0), 1.0)
+        chance = Z_95 * np.sqrt(bounded * (1 - bounded) / self.latest_reporters)
+        half_width = self.estimates.half_widths[np.nanargmin(near)]
+        parts = [half_width, chance, self.latest_noise]
+        return float(self.latest_reward - best), float(np.linalg.norm(parts))
 
     def per_point(self, column: str) -> FloatArray:
         """Return a column's sum over all arms and the holdout, (n_points,)."""
@@ -134,14 +151,14 @@ def _read(connection: Connection, name: str, campaign: Campaign, shown: int) -> 
         best = np.array([best_means.get(int(b), np.nan) for b in buckets])
     else:
         best, estimates = _released_averages(sums, noise)
-    first, _ = _reward(connection, name, 1, min(AVERAGED_ROUNDS, shown), steps)
+    first, _, _ = _reward(connection, name, 1, min(AVERAGED_ROUNDS, shown), steps)
     start = max(1, shown - AVERAGED_ROUNDS + 1)
-    latest, totals = _reward(connection, name, start, shown, steps)
+    latest, reporters, totals = _reward(connection, name, start, shown, steps)
     starts = buckets * width + 1
     return Series(
         width, starts, shown, sums, minima, *_by_column(held_out, buckets, 1, steps),
         _read_times(connection, name, np.minimum(starts + width - 1, shown)),
-        best, estimates, first, latest, Z_95 * float(np.sqrt(totals * noise)),
+        best, estimates, first, latest, Z_95 * float(np.sqrt(totals * noise)), reporters,
         read_lift(connection, name, shown, steps, noise=noise) if campaign.holdout else None,
     )  # fmt: skip
 
@@ -257,16 +274,17 @@ def _largest(means: FloatArray) -> FloatArray:
 
 def _reward(
     connection: Connection, name: str, first: int, last: int, steps: int
-) -> tuple[float, float]:
-    """Return the mean reward of a span of rounds, and its totals per squared reporter."""
+) -> tuple[float, float, float]:
+    """Return a span's mean reward, its reporters, and its totals per squared reporter."""
     total, reporters, totals = connection.execute(
         select(func.sum(_table.c.total), func.sum(_table.c.reporters), func.sum(_table.c.totals))
         .where(_table.c.campaign == name)
         .where(_table.c.number >= first, _table.c.number <= last)
     ).one()
     if not reporters:
-        return np.nan, np.nan
-    return float(total) / steps / float(reporters), float(totals) / float(reporters) ** 2
+        return np.nan, 0.0, np.nan
+    n_reports = float(reporters)
+    return float(total) / steps / n_reports, n_reports, float(totals) / n_reports**2
 
 
 def _ratio(values: FloatArray, counts: FloatArray) -> FloatArray:

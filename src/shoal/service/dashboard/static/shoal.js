@@ -24,6 +24,7 @@ function updatePage(page) {
   let interval = POLL_INTERVAL;
   let drawAttempts = 0;
   let announcedAt = Date.now();
+  let drawnNotes = "";
 
   for (const table of document.querySelectorAll(".chart details")) table.open = false;
   document.documentElement.dataset.live = "yes";
@@ -44,6 +45,7 @@ function updatePage(page) {
   async function draw() {
     if (!view.points.round.length) return;
     const attempt = ++drawAttempts;
+    drawnNotes = JSON.stringify(noteRows());
     await Promise.all([...document.querySelectorAll("[data-chart]")].map(async (plot) => {
       const chart = plot.dataset.chart;
       const data = rows(chart);
@@ -54,9 +56,12 @@ function updatePage(page) {
         const theme = structuredClone(themes[dark.matches ? "dark" : "light"]);
         theme.legend.columns = Math.max(1, Math.floor(plot.clientWidth / LEGEND_WIDTH));
         const spec = structuredClone(specs[chart]);
-        spec.datasets = { [chart]: data, notes: noteRows() };
+        const notes = noteRows();
+        spec.datasets = { [chart]: data, notes };
+        if (!notes.length) spec.layer = spec.layer.filter((part) => part.data?.name !== "notes");
         if (chart === "estimates") spec.height = 28 * view.estimates.arm.length;
         if (chart === "shares") spec.layer[0].encoding.color.scale.domain = view.arms;
+        if (chart === "reward") widen(spec, data);
         if (hasFewPoints()) [spec, ...(spec.layer ?? [])].forEach(markPoints);
         plot.replaceChildren(inner);
         const drawn = await window.vegaEmbed(inner, spec, {
@@ -73,6 +78,13 @@ function updatePage(page) {
       }
     }));
     document.documentElement.dataset.drawn = view.shown;
+  }
+
+  // An axis of one value would have no scale.
+  function widen(spec, data) {
+    const values = data.map((row) => row.value);
+    const [low, high] = [Math.min(...values), Math.max(...values)];
+    if (high - low < 0.01) spec.layer[0].encoding.y.scale.domain = [low - 0.05, high + 0.05];
   }
 
   function hasFewPoints() {
@@ -293,6 +305,7 @@ function updatePage(page) {
     for (const place of document.querySelectorAll("[data-words]")) {
       const text = view.words[place.dataset.words] ?? "";
       if (place.textContent !== text) place.textContent = text;
+      place.classList.toggle("wordy", /^[a-z]/.test(text));
     }
     announce(view.words.state);
     const badge = document.querySelector("[data-badge]");
@@ -314,12 +327,9 @@ function updatePage(page) {
       plot.setAttribute("aria-label", `${title}. ${view.words[`caption_${chart}`] ?? ""}`);
     }
     const charts = Object.keys(specs);
-    if (newArms || hasFewPoints() || !charts.every((chart) => views[chart])) return draw();
-    for (const chart of charts) {
-      const drawn = views[chart].view.data(chart, rows(chart));
-      if (OVER_ROUNDS.includes(chart)) drawn.data("notes", noteRows());
-      drawn.run();
-    }
+    const otherNotes = drawnNotes !== JSON.stringify(noteRows());
+    if (newArms || otherNotes || hasFewPoints() || !charts.every((chart) => views[chart])) return draw();
+    for (const chart of charts) views[chart].view.data(chart, rows(chart)).run();
     document.documentElement.dataset.drawn = view.shown;
   }
 
