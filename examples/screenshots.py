@@ -20,7 +20,7 @@ from shoal.service.embedded import Embedded, embedded
 CAMPAIGN = "front-page"
 MIN_GROUP_SIZE = 10
 REPORTING = 0.9  # of the readers, in a round
-HOLDOUT = 0.1  # of the readers, who see the best section so far
+HOLDOUT = 0.125  # of the readers, who see the best section so far
 NOTE = "New layout of the front page"
 
 

@@ -28,6 +28,7 @@ from shoal.service.audit import RULES
 PLACE = f"/campaigns/{CAMPAIGN}"
 PAGES = [
     "/", PLACE, f"{PLACE}/anonymity", f"{PLACE}/users", f"{PLACE}/arms", "/new-campaign", "/tokens",
+    "/guide",
 ]  # fmt: skip
 MARKUP = "</script><img src=x onerror=alert(1)>"
 
@@ -159,6 +160,35 @@ def test_curves_move_by_themselves(browser: Browser, played: Live) -> None:
         assert len(set(heights)) == 1  # the first rounds' reward is one, also in older rounds
         played.client("operator").open_round(CAMPAIGN, shown + 2)
         expect(page.locator("#state")).to_contain_text(f"Round {shown + 2}: open since")
+
+
+def test_a_chart_tells_its_values_and_notes_and_can_be_saved(
+    browser: Browser, played: Live
+) -> None:
+    with visit(browser, played.url) as page:
+        log_in(page, played)
+        page.goto(PLACE)
+        page.get_by_label("Round", exact=True).fill("2")
+        page.get_by_label("Note", exact=True).fill(f"New layout {MARKUP}")
+        page.get_by_role("button", name="Add the note").click()
+        expect(page.get_by_role("status").first).to_contain_text("The note was added")
+        wait_for_charts(page, played.aggregator.releases.shown(CAMPAIGN) or 0)
+        plot, tip = page.locator("[data-chart=reward]"), page.locator("#chart-reward .tip")
+        plot.focus()
+        for _ in range(2):
+            page.keyboard.press("ArrowRight")
+        expect(tip).to_contain_text(re.compile(r"Round 2\d+ \w+ \d{4}.*UTC.*reward0\.\d{3}"))
+        expect(tip).to_contain_text(f"1: New layout {MARKUP}")
+        page.keyboard.press("Escape")
+        expect(tip).to_be_hidden()
+        plot.hover()
+        expect(tip).to_be_visible()
+        with page.expect_download() as saved:
+            page.get_by_role("button", name="Reward per round as PNG").click()
+        assert saved.value.suggested_filename == f"{CAMPAIGN}-reward.png"
+        assert saved.value.path().read_bytes().startswith(b"\x89PNG")
+        page.get_by_role("button", name="Remove note 1").click()
+        expect(page.locator("#notes")).to_contain_text("None yet")
 
 
 def test_what_is_typed_before_the_script_has_come_is_checked_too(

@@ -22,7 +22,7 @@ from shoal.arrays import BoolArray, IntArray, LongArray
 from shoal.model.merging import merge_short
 
 N_BLOCKS = 16
-BLOCK_GROUPS = 4  # so that a block has groups, and reporters, to spare
+BLOCK_GROUPS = 3  # so that a block has groups, and reporters, to spare
 
 Blocks = NDArray[np.int8]
 """Each seat's block, -1 for one that is not held out, (n_seats,); empty without a holdout."""

@@ -25,7 +25,7 @@ from shoal.arrays import FloatArray, LongArray
 from shoal.service.store import aggregator as store
 
 LIFT_ROUNDS = 50  # the last ones
-MIN_BLOCKS = 4  # whose differences are measured
+MIN_BLOCKS = 8  # whose differences are measured; with four the bound is hardly wider
 LEVEL = 0.975  # of each end
 
 
