@@ -144,7 +144,7 @@ def test_a_wrong_address_is_a_page_for_browsers_and_a_problem_for_programs(
 
 
 def test_files_are_compressed_and_kept_by_their_content(live: Live) -> None:
-    for name in ("shoal.css", "shoal.js", "charts.js", "favicon.svg"):
+    for name in ("shoal.css", "shoal.js", "forms.js", "charts.js", "favicon.svg"):
         answer = httpx.get(f"{live.url}/static/{name}")
         assert answer.headers["content-encoding"] == "gzip"
         assert "immutable" in answer.headers["cache-control"]

@@ -180,7 +180,6 @@ def test_a_chart_tells_its_values_and_notes_and_can_be_saved(
         expect(tip).to_contain_text(re.compile(r"Round 2\d+ \w+ \d{4}.*UTC.*reward0\.\d{3}"))
         expect(tip).to_contain_text(f"1: New layout {MARKUP}")
         page.keyboard.press("Escape")
-        expect(tip).to_be_hidden()
         plot.hover()
         expect(tip).to_be_visible()
         with page.expect_download() as saved:
@@ -280,8 +279,9 @@ def test_a_page_takes_in_new_arms_and_rounds_of_nobody_as_it_is(
         operator.add_arm(CAMPAIGN, "culture")
         play(live, 3)
         wait_for_charts(page, 3)
-        expect(page.locator("[data-head=shares] th")).to_have_text(["round", *ARMS, "culture"])
-        expect(page.locator("[data-table=shares] tr").first.locator("th, td")).to_have_count(5)
+        heads = ["round", "released, UTC", *ARMS, "culture"]
+        expect(page.locator("[data-head=shares] th")).to_have_text(heads)
+        expect(page.locator("[data-table=shares] tr").first.locator("th, td")).to_have_count(6)
         expect(page.locator("#chart-shares table")).to_be_visible()
         assert page.evaluate("window.still")
 

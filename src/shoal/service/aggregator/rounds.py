@@ -23,7 +23,7 @@ from shoal.service.aggregator import audit_log, campaigns
 from shoal.service.aggregator.cache import Cache
 from shoal.service.aggregator.campaigns import Directory, offered
 from shoal.service.aggregator.draws import WINDOW, draw
-from shoal.service.aggregator.holdout import Blocks
+from shoal.service.aggregator.holdout import Blocks, held_out
 from shoal.service.campaign import Campaign, plan_hash
 from shoal.service.clock import Clock
 from shoal.service.notifier import Notifier
@@ -258,7 +258,8 @@ class Rounds:
         """Keep what the learner believes of the arms before a round, over those who play it."""
         _, plan = self.plan(name, number)
         least = self._directory.campaign(name).min_reporters
-        if (plan.arms >= 0).sum() < least:
+        apart = held_out(self._directory.blocks(name), len(plan.arms))
+        if ((plan.arms >= 0) & ~apart).sum() < least:
             raise ProblemError(problems.INVALID, f"estimates must be of at least {least} users.")
         table, place = store.estimates, {"campaign": name, "number": number}
         with self.lock, self._database.write() as connection:  # the last ones count

@@ -1,20 +1,17 @@
-// Draws the charts and updates a campaign's page; checks the form of a new campaign while one types.
+// Draws the charts and updates a campaign's page.
 
 const POLL_INTERVAL = 1000; // milliseconds
 const MAX_INTERVAL = 15000;
 const ANNOUNCE_INTERVAL = 30000; // for screen readers
 const LEGEND_WIDTH = 200; // pixels of a label
 const MAX_MARKED = 12; // points that are marked one by one
-const DRAFT = "draft"; // the values of a form that was sent and not accepted yet
 const OVER_ROUNDS = ["reward", "shares", "sizes", "groups"]; // charts with notes and values to point at
 
 const pageData = document.getElementById("data");
-const form = document.querySelector("form[data-check]");
-if (pageData) updatePage(JSON.parse(pageData.textContent));
-if (form) {
-  restoreDraft(form);
-  checkWhileTyping(form);
-} else if (pageData) sessionStorage.removeItem(DRAFT);
+if (pageData) {
+  updatePage(JSON.parse(pageData.textContent));
+  sessionStorage.removeItem("draft"); // of a new campaign: it was accepted
+}
 
 function updatePage(page) {
   const { specs, themes, lines } = page;
@@ -395,53 +392,4 @@ function showStatus(text, action) {
     place.append(" ", link);
   }
   place.hidden = !text;
-}
-
-function checkWhileTyping(form) {
-  const errorPlace = (input) => document.getElementById(`${input.name}-error`);
-  // People may have typed before this script came, or have been refused once.
-  const names = (test) => [...form.elements].filter(test).map((input) => input.name);
-  const typed = names((input) => "defaultValue" in input && input.value !== input.defaultValue);
-  const touched = new Set([...typed, ...names((input) => errorPlace(input)?.textContent)]);
-  let timer = 0;
-  let asked = 0;
-  if (typed.length) ask();
-  form.addEventListener("input", (event) => {
-    touched.add(event.target.name);
-    clearTimeout(timer);
-    timer = setTimeout(ask, 250);
-  });
-
-  async function ask() {
-    const attempt = ++asked;
-    const body = new URLSearchParams(new FormData(form));
-    const answer = await fetch(form.dataset.check, { method: "POST", body }).catch(() => null);
-    if (!answer?.ok || answer.redirected) return; // sending the form says the same
-    const errors = await answer.json();
-    if (attempt !== asked) return; // a newer answer is on its way
-    for (const input of form.elements) {
-      const message = errorPlace(input);
-      if (!message || input.type === "checkbox") continue;
-      // What nobody has filled in yet may be filled in still.
-      const error = touched.has(input.name) || input.value ? errors[input.name] ?? "" : "";
-      if (message.textContent !== error) message.textContent = error;
-      if (error) input.setAttribute("aria-invalid", "true");
-      else input.removeAttribute("aria-invalid");
-    }
-  }
-}
-
-// If the session has ended meanwhile, what was sent is there again after logging in.
-function restoreDraft(form) {
-  const draft = JSON.parse(sessionStorage.getItem(DRAFT) ?? "{}");
-  for (const [name, value] of Object.entries(draft)) {
-    const input = form.elements[name];
-    if (input.type === "checkbox") input.checked = true;
-    else input.value = value;
-  }
-  sessionStorage.removeItem(DRAFT);
-  form.addEventListener("submit", () => {
-    const { csrf, sure, ...sent } = Object.fromEntries(new FormData(form));
-    sessionStorage.setItem(DRAFT, JSON.stringify(sent));
-  });
 }
