@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from shoal.service.aggregator.holdout import N_BLOCKS
-from shoal.service.dashboard.lift import Lift, Sums, measure
+from shoal.service.dashboard.lift import Lift, RoundSums, measure
 
 FALSE_ALARM = 1e-6
 N_ROUNDS = 20
@@ -22,12 +22,14 @@ def played(
     rounds = np.arange(N_ROUNDS)
     others = rewards[:, ~held_out]
     count = np.full(N_ROUNDS, float(others.shape[1]))
-    whole = Sums(rounds, np.ones_like(rounds), others.sum(axis=1).astype(float), count, count / 10)
+    whole = RoundSums(
+        rounds, np.ones_like(rounds), others.sum(axis=1).astype(float), count, count / 10
+    )
     held = rewards[:, held_out]
     block = np.arange(held.shape[1]) % n_blocks
     sums = np.stack([held[:, block == b].sum(axis=1) for b in range(n_blocks)], axis=1)
     sizes = np.tile(np.bincount(block, minlength=n_blocks), N_ROUNDS).astype(float)
-    parts = Sums(
+    parts = RoundSums(
         rounds.repeat(n_blocks), np.tile(n_blocks + np.arange(n_blocks), N_ROUNDS),
         sums.ravel().astype(float), sizes, np.ones_like(sizes),
     )  # fmt: skip
@@ -64,8 +66,8 @@ def test_a_lift_is_found_and_time_does_not_disturb_it() -> None:
     rounds = np.arange(40)
     days = np.where(rounds < 20, 0.1, 0.5)  # a jump for everyone, while reporters change
     count, fewer = np.full(40, 900.0), np.where(rounds < 20, 100.0, 60.0)
-    others = Sums(rounds, np.ones_like(rounds), (days + 0.2) * count, count, count / 10)
-    held = Sums(rounds, np.ones_like(rounds), days * fewer, fewer, fewer / 10)
+    others = RoundSums(rounds, np.ones_like(rounds), (days + 0.2) * count, count, count / 10)
+    held = RoundSums(rounds, np.ones_like(rounds), days * fewer, fewer, fewer / 10)
     lift = measure(others, held)
     assert lift is not None
     assert lift.mean == pytest.approx(0.2)
@@ -76,23 +78,25 @@ def test_a_lift_is_found_and_time_does_not_disturb_it() -> None:
 
 
 def test_nothing_is_measured_where_one_of_the_two_is_not() -> None:
-    none = Sums(*(np.array([], dtype) for dtype in (np.int64, np.int64, float, float, float)))
-    some = Sums(np.array([1]), np.array([1]), np.array([5.0]), np.array([10.0]), np.array([1.0]))
+    none = RoundSums(*(np.array([], dtype) for dtype in (np.int64, np.int64, float, float, float)))
+    some = RoundSums(
+        np.array([1]), np.array([1]), np.array([5.0]), np.array([10.0]), np.array([1.0])
+    )
     assert measure(some, none) is None
     assert measure(none, some) is None
 
 
 def test_totals_of_several_blocks_leave_the_level_that_has_them_all() -> None:
     rounds = np.repeat([1, 2], 8)
-    whole = Sums(np.array([1, 2]), np.ones(2, int), np.array([300.0, 300.0]),
+    whole = RoundSums(np.array([1, 2]), np.ones(2, int), np.array([300.0, 300.0]),
                  np.array([1000.0, 1000.0]), np.array([50.0, 50.0]))  # fmt: skip
     fine = np.tile(np.arange(8, 16), 2)
     sums = np.array([30.0, 20.0, 25.0, 35.0] * 4)
     count = np.full(16, 100.0)
-    lift = measure(whole, Sums(rounds, fine, sums, count, count / 10))
+    lift = measure(whole, RoundSums(rounds, fine, sums, count, count / 10))
     assert lift is not None
     assert lift.by_blocks
     merged = np.where((rounds == 2) & (fine < 10), 4, fine)  # two blocks in one total
-    lift = measure(whole, Sums(rounds, merged, sums, count, count / 10))
+    lift = measure(whole, RoundSums(rounds, merged, sums, count, count / 10))
     assert lift is not None
     assert not lift.by_blocks

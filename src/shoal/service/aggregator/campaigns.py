@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, bindparam, insert, select, update
 
-from shoal.arrays import BoolArray
+from shoal.arrays import BoolArray, WholeArray
 from shoal.policies.tuned import resolve_options
 from shoal.service import problems
 from shoal.service.aggregator import audit_log
 from shoal.service.aggregator.cache import Cache
-from shoal.service.aggregator.holdout import NO_BLOCKS, Blocks, draw_blocks
+from shoal.service.aggregator.holdout import NO_BLOCKS, draw_blocks
 from shoal.service.campaign import Campaign
 from shoal.service.clock import Clock
 from shoal.service.problems import ProblemError
@@ -107,7 +107,7 @@ class Directory:
         self.lock = threading.RLock()  # for changes; a look-up waits for none
         self._campaigns: Cache[str, tuple[Campaign, list[ArmState]]] = Cache(database, load)
         self._rosters: Cache[str, Roster] = Cache(database, _load_roster)
-        self._blocks: Cache[str, Blocks] = Cache(database, load_blocks)
+        self._blocks: Cache[str, WholeArray] = Cache(database, load_blocks)
 
     def create(self, name: str, campaign: Campaign) -> bool:
         """Store a campaign for good; return False where the same one is there already.
@@ -172,7 +172,7 @@ class Directory:
         """Return a campaign with all arms that it has ever had, or refuse the name."""
         return self._campaigns.get(name)[0]
 
-    def blocks(self, name: str) -> Blocks:
+    def blocks(self, name: str) -> WholeArray:
         """Return who is held out, and in which block."""
         return self._blocks.get(name)
 
@@ -296,7 +296,7 @@ def load(connection: Connection, name: str) -> tuple[Campaign, list[ArmState]]:
     return Campaign.model_validate_json(definition).model_copy(update=changed), known
 
 
-def load_blocks(connection: Connection, name: str) -> Blocks:
+def load_blocks(connection: Connection, name: str) -> WholeArray:
     """Return who is held out of a campaign, and in which block."""
     table = store.campaigns
     packed = connection.scalar(select(table.c.holdout).where(table.c.name == name))

@@ -17,8 +17,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from shoal.arrays import IntArray, LongArray
-from shoal.service.aggregator.holdout import NO_BLOCKS, Blocks, crowds_of, held_out
+from shoal.arrays import IntArray, LongArray, WholeArray
+from shoal.service.aggregator.holdout import NO_BLOCKS, crowds_of, held_out
 from shoal.service.campaign import Campaign
 
 WINDOW = 20  # rounds back in which near repeats are looked for
@@ -31,7 +31,7 @@ def draw(
     *,
     seed: bytes,
     earlier: Iterable[IntArray] = (),
-    blocks: Blocks = NO_BLOCKS,
+    blocks: WholeArray = NO_BLOCKS,
 ) -> IntArray:
     """Return each seat's group, -1 for none, (n_seats,).
 

@@ -5,7 +5,7 @@ is in it, and the policy learns nothing of them. They are drawn with the campaig
 nobody chooses them and a user who comes back is where he was. They play one arm, and are counted
 with each other only, in groups of at least C like everyone.
 
-How far two means differ by chance depends on how users differ, which totals over groups drawn anew
+How far two means differ by chance depends on how users differ, which totals over groups drawn again
 in every round can't show. So those held out are also in blocks that stay: a binary tree whose root
 is everyone and whose leaves, ``N_BLOCKS`` of them, are drawn with the holdout. A round is counted
 at the finest level at which a block has ``BLOCK_GROUPS`` times C users. Where a block has too few
@@ -16,18 +16,15 @@ import secrets
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shoal.arrays import BoolArray, IntArray, LongArray
+from shoal.arrays import BoolArray, IntArray, LongArray, WholeArray
 from shoal.model.merging import merge_short
 
 N_BLOCKS = 16
 BLOCK_GROUPS = 3  # so that a block has groups, and reporters, to spare
 
-Blocks = NDArray[np.int8]
-"""Each seat's block, -1 for one that is not held out, (n_seats,); empty without a holdout."""
-
-NO_BLOCKS: Blocks = np.empty(0, np.int8)
+NO_BLOCKS: WholeArray = np.empty(0, np.int8)
+"""Each seat's block, -1 for one that is not held out, (n_seats,): empty without a holdout."""
 
 
 class Crowds(NamedTuple):
@@ -44,21 +41,21 @@ class Crowds(NamedTuple):
         return crowds
 
 
-def draw_blocks(n_seats: int, n_held_out: int) -> Blocks:
+def draw_blocks(n_seats: int, n_held_out: int) -> WholeArray:
     """Draw who is held out, and in which block."""
-    blocks: Blocks = np.full(n_seats, -1, np.int8)
+    blocks: WholeArray = np.full(n_seats, -1, np.int8)
     rng = np.random.default_rng(secrets.randbits(128))
     seats = rng.permutation(n_seats)[:n_held_out]
     blocks[seats] = np.arange(n_held_out) % N_BLOCKS
     return blocks
 
 
-def held_out(blocks: Blocks, n_seats: int) -> BoolArray:
+def held_out(blocks: WholeArray, n_seats: int) -> BoolArray:
     """Return which seats are held out, (n_seats,)."""
     return blocks >= 0 if blocks.size else np.zeros(n_seats, bool)
 
 
-def crowds_of(arms: IntArray, blocks: Blocks, n_arms: int, min_reporters: int) -> Crowds:
+def crowds_of(arms: IntArray, blocks: WholeArray, n_arms: int, min_reporters: int) -> Crowds:
     """Return with whom each seat may be counted; ``arms`` are -1 for those absent.
 
     >>> arms, blocks = np.zeros(5, np.int32), np.array([-1, 0, 15, 3, -1], np.int8)
@@ -78,7 +75,7 @@ def crowds_of(arms: IntArray, blocks: Blocks, n_arms: int, min_reporters: int) -
 def merge_groups(reporters: LongArray, crowds: LongArray, least: int, n_arms: int) -> LongArray:
     """Return with which group each group is released, as ``merge_short``.
 
-    Blocks that are too small by themselves are merged with each other.
+    WholeArray that are too small by themselves are merged with each other.
     """
     into = merge_short(reporters, crowds, least)
     left = np.flatnonzero((into < 0) & (crowds >= n_arms))

@@ -33,7 +33,6 @@ from shoal.service.aggregator.epochs import Epochs
 from shoal.service.aggregator.group_sums import Sums, read_sums
 from shoal.service.aggregator.holdout import (
     NO_BLOCKS,
-    Blocks,
     Crowds,
     common_block,
     crowds_of,
@@ -62,7 +61,7 @@ def make_release(
     sums: Sums,
     *,
     contested: int = 0,
-    blocks: Blocks = NO_BLOCKS,
+    blocks: WholeArray = NO_BLOCKS,
 ) -> StoredRelease:
     """Merge the sums of a round into a release; noise, if any, is drawn here.
 
@@ -131,7 +130,7 @@ def possible(sums: Sums, reward_steps: int) -> Sums:
     return valid
 
 
-def plan_crowds(plan: FrozenPlan, campaign: Campaign, blocks: Blocks) -> Crowds:
+def plan_crowds(plan: FrozenPlan, campaign: Campaign, blocks: WholeArray) -> Crowds:
     """Return with whom each seat may be counted."""
     return crowds_of(plan.arms, blocks, campaign.n_arms, campaign.min_reporters)
 
@@ -228,7 +227,7 @@ class Releases:
         return round_
 
     def _release(
-        self, connection: Connection, round_: RoundRecord, campaign: Campaign, blocks: Blocks
+        self, connection: Connection, round_: RoundRecord, campaign: Campaign, blocks: WholeArray
     ) -> StoredRelease:
         plan = rounds.load_plan(connection, round_.id)
         assert plan is not None

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from shoal.arrays import BoolArray, IntArray, LongArray
+from shoal.arrays import BoolArray, IntArray, LongArray, WholeArray
 from shoal.errors import InvalidInputError
 from shoal.model import Plan
 from shoal.service import problems
@@ -23,7 +23,7 @@ from shoal.service.aggregator import audit_log, campaigns
 from shoal.service.aggregator.cache import Cache
 from shoal.service.aggregator.campaigns import Directory, offered
 from shoal.service.aggregator.draws import WINDOW, draw
-from shoal.service.aggregator.holdout import Blocks, held_out
+from shoal.service.aggregator.holdout import held_out
 from shoal.service.campaign import Campaign, plan_hash
 from shoal.service.clock import Clock
 from shoal.service.notifier import Notifier
@@ -75,7 +75,7 @@ class FrozenPlan:
         if not offered[self.arms[occupied]].all():
             raise ProblemError(problems.PLAN_REFUSED)
 
-    def check_holdout(self, blocks: Blocks) -> None:
+    def check_holdout(self, blocks: WholeArray) -> None:
         """Refuse a plan in which those held out play more than one arm."""
         if blocks.size and len(np.unique(self.arms[(blocks >= 0) & (self.arms >= 0)])) > 1:
             raise ProblemError(problems.PLAN_REFUSED)

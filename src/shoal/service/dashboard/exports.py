@@ -20,7 +20,7 @@ router = APIRouter(
     prefix="/campaigns/{name}/charts", route_class=PageRoute, include_in_schema=False
 )
 
-COLUMNS = {
+CHART_COLUMNS = {
     "reward": ("reward", "holdout", "best"),
     "shares": (),  # one for each arm
     "sizes": ("total", "typical", "group", "crowd"),
@@ -32,7 +32,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 @router.get("/{chart}.csv")
 def read_csv(name: Name, chart: str, page: ReaderPage) -> Response:
     """Read a chart's data."""
-    if chart not in (*COLUMNS, "estimates"):
+    if chart not in (*CHART_COLUMNS, "estimates"):
         raise ProblemError(NOT_FOUND)
     text = io.StringIO()
     csv.writer(text).writerows(_rows(campaign_view(page.aggregator, name), chart))
@@ -55,7 +55,10 @@ def _rows(view: View, chart: str) -> list[list[object]]:
     if chart == "shares":
         names, columns = [_text(arm) for arm in view.arms], points.shares
     else:
-        names, columns = list(COLUMNS[chart]), [getattr(points, key) for key in COLUMNS[chart]]
+        names, columns = (
+            list(CHART_COLUMNS[chart]),
+            [getattr(points, key) for key in CHART_COLUMNS[chart]],
+        )
     times = map(_time, points.time)
     rows = zip(points.round, times, *columns, strict=True)
     return [["round", "released_at", *names], *(list(row) for row in rows)]

@@ -52,7 +52,7 @@ class Lift:
 
 
 @dataclass(frozen=True)
-class Sums:
+class RoundSums:
     """Totals of rewards in [0, 1], of rounds and, of the holdout, of blocks; parallel columns."""
 
     rounds: LongArray
@@ -62,7 +62,7 @@ class Sums:
     n_totals: FloatArray  # released, each with its noise
 
 
-def measure(others: Sums, held_out: Sums, *, noise: float = 0.0) -> Lift | None:
+def measure(others: RoundSums, held_out: RoundSums, *, noise: float = 0.0) -> Lift | None:
     """Return the lift over the rounds in which both were measured, None where there is none.
 
     ``noise`` is the variance of what is added to each total.
@@ -98,7 +98,7 @@ def measure(others: Sums, held_out: Sums, *, noise: float = 0.0) -> Lift | None:
     )  # fmt: skip
 
 
-def _bound(sums: Sums, n_rounds: int, noise: float) -> float:
+def _bound(sums: RoundSums, n_rounds: int, noise: float) -> float:
     """Return the largest variance that a mean over these users can have."""
     n_reports = float(sums.reporters.sum())
     n_users = n_reports / n_rounds
@@ -107,9 +107,9 @@ def _bound(sums: Sums, n_rounds: int, noise: float) -> float:
     return float(mean * (1 - mean) / n_users + noise * sums.n_totals.sum() / n_reports**2)
 
 
-def _only(sums: Sums, rounds: LongArray) -> Sums:
-    kept = np.isin(sums.rounds, rounds) & (sums.reporters > 0)
-    return Sums(*(column[kept] for column in vars(sums).values()))
+def _only(sums: RoundSums, rounds: LongArray) -> RoundSums:
+    chosen = np.isin(sums.rounds, rounds) & (sums.reporters > 0)
+    return RoundSums(*(column[chosen] for column in vars(sums).values()))
 
 
 def _by(rounds: LongArray, common: LongArray, *columns: FloatArray) -> list[FloatArray]:
@@ -128,7 +128,7 @@ def read_lift(
     return measure(others, held_out, noise=noise)
 
 
-def _read(connection: Connection, name: str, shown: int, steps: int, *, blocks: bool) -> Sums:
+def _read(connection: Connection, name: str, shown: int, steps: int, *, blocks: bool) -> RoundSums:
     table = store.holdout_summaries if blocks else store.summaries
     keys = [table.c.number, table.c.block] if blocks else [table.c.number]
     rows = connection.execute(
@@ -140,6 +140,6 @@ def _read(connection: Connection, name: str, shown: int, steps: int, *, blocks: 
     values = np.array([[float(x) for x in row] for row in rows]).reshape(-1, len(keys) + 3)
     number, *block, total, reporters, n_totals = values.T
     places = block[0] if block else np.ones(len(values))
-    return Sums(
+    return RoundSums(
         number.astype(np.int64), places.astype(np.int64), total / steps, reporters, n_totals
     )
