@@ -166,7 +166,12 @@ class CampaignRun:
             return [x if on else None for x, on in zip(values, offered, strict=True)]
 
         believed = self._believed(occupied)
-        return Estimates(*map(shown, arm_means), *map(shown, believed or ()))
+        if believed is None:
+            return Estimates(*map(shown, arm_means))
+        best, spread = believed
+        among = best / best[offered].sum()  # of the arms on offer
+        means, half_widths = map(shown, arm_means)
+        return Estimates(means, half_widths, shown(among), shown(spread))
 
     def _believed(self, occupied: BoolArray) -> tuple[FloatArray, FloatArray] | None:
         """Return for which share of users each arm is the best, and how users differ on it.
