@@ -56,7 +56,7 @@ function updatePage(page) {
         const notes = noteRows();
         spec.datasets = { [chart]: data, notes };
         if (!notes.length) spec.layer = spec.layer.filter((part) => part.data?.name !== "notes");
-        if (chart === "estimates") spec.height = 28 * view.estimates.arm.length;
+        if (chart === "estimates") fitEstimates(spec);
         if (chart === "shares") spec.layer[0].encoding.color.scale.domain = view.arms;
         if (chart === "reward") widen(spec, data);
         if (hasFewPoints()) [spec, ...(spec.layer ?? [])].forEach(markPoints);
@@ -75,6 +75,12 @@ function updatePage(page) {
       }
     }));
     document.documentElement.dataset.drawn = view.shown;
+  }
+
+  function fitEstimates(spec) {
+    spec.height = 28 * view.estimates.arm.length;
+    if (view.estimates.best.some((share) => share !== null)) return;
+    for (const { encoding } of spec.layer) encoding.tooltip.length = 4; // nothing is said of users
   }
 
   // An axis of one value would have no scale.
@@ -198,11 +204,8 @@ function updatePage(page) {
 
   function nearest(round) {
     const rounds = view.points.round;
-    let best = 0;
-    rounds.forEach((other, i) => {
-      if (Math.abs(other - round) < Math.abs(rounds[best] - round)) best = i;
-    });
-    return best;
+    const distances = rounds.map((other) => Math.abs(other - round));
+    return distances.indexOf(Math.min(...distances));
   }
 
   function tipContent(chart, i) {
@@ -235,8 +238,7 @@ function updatePage(page) {
     const picture = await drawn.toCanvas(scale);
     const style = getComputedStyle(document.documentElement);
     const canvas = document.createElement("canvas");
-    const pad = 16 * scale;
-    const headline = 52 * scale;
+    const [pad, headline] = [16 * scale, 52 * scale];
     canvas.width = picture.width + 2 * pad;
     canvas.height = picture.height + headline + 2 * pad;
     const pen = canvas.getContext("2d");
