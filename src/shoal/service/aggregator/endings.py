@@ -22,8 +22,8 @@ from shoal.service.store import aggregator as store
 
 _OF_ROUNDS = (store.reports, store.sums, store.releases)
 _OF_CAMPAIGNS = (
-    store.summaries, store.holdout_summaries, store.estimates, store.checks, store.notes,
-    store.seats, store.arms,
+    store.summaries, store.holdout_summaries, store.release_times, store.estimates, store.checks,
+    store.notes, store.seats, store.arms,
 )  # fmt: skip
 
 

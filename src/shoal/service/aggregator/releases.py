@@ -243,6 +243,8 @@ class Releases:
         table, now = store.rounds, self._clock()
         closed = update(table).where(table.c.id == round_.id)
         connection.execute(closed.values(state=rounds.RELEASED, closed_at=now))
+        released = {"campaign": name, "number": number, "at": now}
+        connection.execute(insert(store.release_times).values(released))
         details = {"round": number, "contested": contested}
         audit_log.append(connection, "round.close", campaign=name, now=now, **details)
         if self._witness is not None:  # before anyone can see the release

@@ -208,11 +208,11 @@ def _read_columns(
 
 def _read_times(connection: Connection, name: str, ends: LongArray) -> list[int | None]:
     """Return when these rounds were released, None where that is not known."""
-    table = store.rounds
-    query = select(table.c.number, table.c.closed_at).where(table.c.campaign == name)
+    table = store.release_times
+    query = select(table.c.number, table.c.at).where(table.c.campaign == name)
     rows = connection.execute(query.where(table.c.number.in_(ends.tolist())))
-    closed_at: dict[int, int | None] = {row.number: row.closed_at for row in rows}
-    return [closed_at.get(number) for number in ends.tolist()]
+    times: dict[int, int] = {row.number: row.at for row in rows}
+    return [times.get(number) for number in ends.tolist()]
 
 
 def _learner_estimates(

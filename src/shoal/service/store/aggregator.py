@@ -171,6 +171,11 @@ estimates = _table(
     rowid=False,
 )
 
+# When each round was released, once more: beside their plans, a reader would pass over all seats.
+release_times = _table(
+    "release_times", _campaign_key(), *_key("number"), *_required("at", of=BigInteger), rowid=False
+)
+
 # What an operator writes at a round, for those who read the curves.
 notes = _table(
     "notes",

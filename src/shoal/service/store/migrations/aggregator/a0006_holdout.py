@@ -12,7 +12,7 @@ _COUNTS = ("merged", "withheld", "homogeneous", "reporters")
 
 
 def upgrade() -> None:
-    """Add who is held out, the summaries of their totals, and notes."""
+    """Add who is held out, the summaries of their totals, notes, and when rounds were released."""
     op.add_column("campaigns", sa.Column("holdout", sa.LargeBinary))
     op.create_table(
         "holdout_summaries",
@@ -33,6 +33,17 @@ def upgrade() -> None:
         _count("number"),
         sa.Column("at", sa.BigInteger, nullable=False),
         *(sa.Column(name, sa.Text, nullable=False) for name in ("author", "text")),
+    )
+    op.create_table(
+        "release_times",
+        _campaign(),
+        _key("number"),
+        sa.Column("at", sa.BigInteger, nullable=False),
+        sqlite_with_rowid=False,
+    )
+    op.execute(
+        "INSERT INTO release_times (campaign, number, at) SELECT campaign, number, closed_at "
+        "FROM rounds WHERE state = 'released' AND closed_at IS NOT NULL"
     )
 
 
