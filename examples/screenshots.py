@@ -20,6 +20,8 @@ from shoal.service.embedded import Embedded, embedded
 CAMPAIGN = "front-page"
 MIN_GROUP_SIZE = 10
 REPORTING = 0.9  # of the readers, in a round
+HOLDOUT = 0.125  # of the readers, who see the best section so far
+NOTE = "New layout of the front page"
 
 
 def play(service: Embedded, n_users: int, n_rounds: int) -> None:
@@ -33,7 +35,7 @@ def play(service: Embedded, n_users: int, n_rounds: int) -> None:
     ):
         operator.create_campaign(
             CAMPAIGN, arms=SECTIONS, min_group_size=MIN_GROUP_SIZE, seats=n_users, policy="shoal",
-            reward_steps=1,
+            reward_steps=1, holdout=HOLDOUT,
         )  # fmt: skip
         operator.enrol(CAMPAIGN, readers)
         for number in range(1, n_rounds + 1):
@@ -63,6 +65,22 @@ def visit(browser: Browser, service: Embedded, *, dark: bool, width: int) -> Pag
     return page
 
 
+def write_note(page: Page, number: int) -> None:
+    """Write a note at a round, as an operator does."""
+    page.get_by_label("Round", exact=True).fill(str(number))
+    page.get_by_label("Note", exact=True).fill(NOTE)
+    page.get_by_role("button", name="Add the note").click()
+    page.get_by_text("The note was added").wait_for()
+
+
+def point_at(page: Page, chart: str, share: float) -> None:
+    """Show the values at some place of a chart."""
+    plot = page.locator(f"[data-chart={chart}]")
+    box = plot.bounding_box()
+    assert box is not None
+    plot.hover(position={"x": share * box["width"], "y": 80})
+
+
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -73,8 +91,11 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     with embedded() as service, open_browser() as browser:
         play(service, args.users, args.rounds)
+        write_note(visit(browser, service, dark=False, width=1280), max(1, args.rounds // 2))
         for name, width in (("light", 1280), ("dark", 1280), ("phone", 390)):
             page = visit(browser, service, dark=name == "dark", width=width)
+            if width > 600:
+                point_at(page, "reward", 0.7)
             page.screenshot(path=args.out / f"dashboard-{name}.png", full_page=width > 600)
         page = visit(browser, service, dark=False, width=1280)
         page.goto(f"/campaigns/{CAMPAIGN}/anonymity")

@@ -124,13 +124,14 @@ class Page(Message):
     next: int | None
 
 
-class Total(msgspec.Struct, frozen=True):
+class Total(msgspec.Struct, frozen=True, omit_defaults=True):
     """A released total, in steps of the campaign's grid."""
 
     arm: str
     parts: tuple[int, ...]  # the plan's groups behind it
     reporters: int
     total: int
+    holdout: bool = False  # of users who are held out, and play the best arm so far
 
 
 class Noise(msgspec.Struct, frozen=True):
@@ -353,10 +354,16 @@ class CountedRelease(msgspec.Struct, frozen=True):
 
 
 class Estimates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Each arm's mean over the present users and half of its 95 % interval; None for none."""
+    """Each arm's mean over the present users and half of its 95 % interval; None for none.
+
+    Where the policy says what it believes of users: for which share of them the arm is the best,
+    and by how much they differ on it (a deviation), of at least C users.
+    """
 
     means: list[Share | None]
     half_widths: list[Share | None]
+    best: list[Share | None] | None = None
+    spread: list[Share | None] | None = None
 
 
 class PlanWithEstimates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -25,8 +25,10 @@ from shoal.service.dashboard import (
     assets,
     charts,
     checks,
+    exports,
     login,
     new_campaign,
+    notes,
     operations,
     progress,
     tokens,
@@ -45,7 +47,7 @@ ROUTES = (
     campaigns, rounds, assignments, assignment_file, reports, learner, token_routes, status,
     progress,
 )  # fmt: skip
-PAGES = (login, views, new_campaign, operations, tokens, assets)
+PAGES = (login, views, exports, new_campaign, operations, notes, tokens, assets)
 
 
 def create_app(

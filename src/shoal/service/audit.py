@@ -195,7 +195,13 @@ def check_round(
     if round_.contested and campaign.contested == "refuse" and document.totals:
         yield "contested", "a contested round was released"
     yield from _totals(document, plan, counted, campaign)
-    if releases.summarise(document, plan) != _stored_summary(connection, name, number):
+    crowds = releases.plan_crowds(plan, campaign, campaigns.load_blocks(connection, name))
+    grouped = plan.groups >= 0
+    together = crowds.of_groups(plan.groups)[plan.groups[grouped]]
+    if (together != crowds.numbers[grouped]).any():
+        yield "groups", "a group of users who are held out and of others"
+        return
+    if releases.summarise(document, plan, crowds) != _stored_summaries(connection, name, number):
         yield "kept", "the release is not what was summed up when it was made"
 
 
@@ -244,8 +250,19 @@ def _left_over(connection: Connection, round_id: int) -> bool:
     )
 
 
-def _stored_summary(connection: Connection, name: str, number: int) -> list[dict[str, Any]]:
-    table = store.summaries
-    columns = [column for column in table.c if column.name not in ("campaign", "number")]
-    query = select(*columns).where(table.c.campaign == name, table.c.number == number)
-    return [dict(row._mapping) for row in connection.execute(query.order_by(table.c.arm))]
+Summaries = tuple[list[dict[str, Any]], list[dict[str, Any]]]
+
+
+def _stored_summaries(connection: Connection, name: str, number: int) -> Summaries:
+    by_arm, blocks = (
+        [
+            dict(row._mapping)
+            for row in connection.execute(
+                select(*(column for column in table.c if column.name not in ("campaign", "number")))
+                .where(table.c.campaign == name, table.c.number == number)
+                .order_by(table.c[key])
+            )
+        ]
+        for table, key in ((store.summaries, "arm"), (store.holdout_summaries, "block"))
+    )
+    return by_arm, blocks

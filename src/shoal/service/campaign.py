@@ -113,6 +113,9 @@ class Campaign(Frozen):
         description="Most earlier groups that a chosen one may differ from by fewer than C.",
     )
     capabilities: bool = Field(default=False, description="Reports carry their user's capability.")
+    holdout: float | None = Field(
+        default=None, gt=0, le=0.5, description="Share of seats that play the best arm so far."
+    )
 
     @model_validator(mode="after")
     def _whole(self) -> Campaign:
@@ -122,12 +125,21 @@ class Campaign(Frozen):
             raise ValueError("arm_slots must be at least the number of arms")
         if self.min_reporters > self.seats:
             raise ValueError("min_group_size + colluders must be at most seats")
+        if self.holdout and min(self.n_held_out, self.seats - self.n_held_out) < self.min_reporters:
+            raise ValueError(
+                "holdout must leave at least min_group_size + colluders seats inside and outside"
+            )
         return self
 
     @property
     def min_reporters(self) -> int:
         """Return the least reporters behind any total: C and the assumed colluders."""
         return self.min_group_size + self.colluders
+
+    @property
+    def n_held_out(self) -> int:
+        """Return the number of seats that are held out."""
+        return round((self.holdout or 0.0) * self.seats)
 
     @property
     def n_arms(self) -> int:
@@ -192,6 +204,11 @@ class Campaign(Frozen):
             raise InvalidInputError(
                 f"grouping must be learner for {self.policy!r}, whose groups are part of its "
                 "method; got 'aggregator'."
+            )
+        if self.holdout and policy.arm_means(np.ones(self.seats, bool)) is None:
+            raise InvalidInputError(
+                f"holdout must be left out for {self.policy!r}, which estimates no arm; "
+                f"got {self.holdout:g}."
             )
         return policy
 

@@ -18,6 +18,8 @@ PAGES = {
     "/": {"operator", "analyst"},
     PLACE: {"operator", "analyst"},
     f"{PLACE}/anonymity": {"operator", "analyst"},
+    f"{PLACE}/charts/reward.csv": {"operator", "analyst"},
+    "/guide": {"admin", "operator", "analyst"},
     f"{PLACE}/users": {"operator"},
     f"{PLACE}/arms": {"operator"},
     "/new-campaign": {"operator"},
@@ -27,7 +29,8 @@ PAGES = {
 FORMS = [
     f"{PLACE}/open", f"{PLACE}/close", f"{PLACE}/check", f"{PLACE}/users", f"{PLACE}/arms",
     f"{PLACE}/arms/retire", f"{PLACE}/users/leave", f"{PLACE}/archive", f"{PLACE}/delete",
-    f"{PLACE}/abandon", "/new-campaign", "/new-campaign/check",
+    f"{PLACE}/abandon", f"{PLACE}/notes", f"{PLACE}/notes/remove", "/new-campaign",
+    "/new-campaign/check",
 ]  # fmt: skip
 ADMIN_FORMS = ["/tokens", "/tokens/revoke", "/tokens/rotate"]
 PUBLIC = {"/login", "/logout", "/static/{file}"}
@@ -50,7 +53,7 @@ def test_every_page_and_form_is_in_the_tables() -> None:
         if isinstance(route, APIRoute)
     }
     tables = {path.replace(CAMPAIGN, "{name}") for path in (*PAGES, *FORMS, *ADMIN_FORMS)}
-    assert paths == tables | PUBLIC
+    assert {path.replace("{chart}", "reward") for path in paths} == tables | PUBLIC
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -141,7 +144,7 @@ def test_a_wrong_address_is_a_page_for_browsers_and_a_problem_for_programs(
 
 
 def test_files_are_compressed_and_kept_by_their_content(live: Live) -> None:
-    for name in ("shoal.css", "shoal.js", "charts.js", "favicon.svg"):
+    for name in ("shoal.css", "shoal.js", "forms.js", "charts.js", "favicon.svg"):
         answer = httpx.get(f"{live.url}/static/{name}")
         assert answer.headers["content-encoding"] == "gzip"
         assert "immutable" in answer.headers["cache-control"]

@@ -28,6 +28,7 @@ from shoal.service.audit import RULES
 PLACE = f"/campaigns/{CAMPAIGN}"
 PAGES = [
     "/", PLACE, f"{PLACE}/anonymity", f"{PLACE}/users", f"{PLACE}/arms", "/new-campaign", "/tokens",
+    "/guide",
 ]  # fmt: skip
 MARKUP = "</script><img src=x onerror=alert(1)>"
 
@@ -161,6 +162,34 @@ def test_curves_move_by_themselves(browser: Browser, played: Live) -> None:
         expect(page.locator("#state")).to_contain_text(f"Round {shown + 2}: open since")
 
 
+def test_a_chart_tells_its_values_and_notes_and_can_be_saved(
+    browser: Browser, played: Live
+) -> None:
+    with visit(browser, played.url) as page:
+        log_in(page, played)
+        page.goto(PLACE)
+        page.get_by_label("Round", exact=True).fill("2")
+        page.get_by_label("Note", exact=True).fill(f"New layout {MARKUP}")
+        page.get_by_role("button", name="Add the note").click()
+        expect(page.get_by_role("status").first).to_contain_text("The note was added")
+        wait_for_charts(page, played.aggregator.releases.shown(CAMPAIGN) or 0)
+        plot, tip = page.locator("[data-chart=reward]"), page.locator("#chart-reward .tip")
+        plot.focus()
+        for _ in range(2):
+            page.keyboard.press("ArrowRight")
+        expect(tip).to_contain_text(re.compile(r"Round 2\d+ \w+ \d{4}.*UTC.*reward0\.\d{3}"))
+        expect(tip).to_contain_text(f"1: New layout {MARKUP}")
+        page.keyboard.press("Escape")
+        plot.hover()
+        expect(tip).to_be_visible()
+        with page.expect_download() as saved:
+            page.get_by_role("button", name="Reward per round as PNG").click()
+        assert saved.value.suggested_filename == f"{CAMPAIGN}-reward.png"
+        assert saved.value.path().read_bytes().startswith(b"\x89PNG")
+        page.get_by_role("button", name="Remove note 1").click()
+        expect(page.locator("#notes")).to_contain_text("None yet")
+
+
 def test_what_is_typed_before_the_script_has_come_is_checked_too(
     browser: Browser, played: Live
 ) -> None:
@@ -250,8 +279,9 @@ def test_a_page_takes_in_new_arms_and_rounds_of_nobody_as_it_is(
         operator.add_arm(CAMPAIGN, "culture")
         play(live, 3)
         wait_for_charts(page, 3)
-        expect(page.locator("[data-head=shares] th")).to_have_text(["round", *ARMS, "culture"])
-        expect(page.locator("[data-table=shares] tr").first.locator("th, td")).to_have_count(5)
+        heads = ["round", "released, UTC", *ARMS, "culture"]
+        expect(page.locator("[data-head=shares] th")).to_have_text(heads)
+        expect(page.locator("[data-table=shares] tr").first.locator("th, td")).to_have_count(6)
         expect(page.locator("#chart-shares table")).to_be_visible()
         assert page.evaluate("window.still")
 

@@ -44,7 +44,7 @@ def test_the_page_says_not_measured_where_a_campaign_leaves_it_to_the_policy(
         assert play(live, 2, policy="random", measure="planned") == [0, 0]
         view = campaign_view(live.aggregator, "front-page")
         assert view.words["reward"] == "not measured"
-        assert [row[1] for row in view.tables["reward"]] == ["not measured"] * 2
+        assert [row[2] for row in view.tables["reward"]] == ["not measured"] * 2
 
 
 def test_a_policy_that_chooses_its_groups_is_measured_too(sqlite_stores: Stores) -> None:

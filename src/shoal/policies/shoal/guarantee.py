@@ -89,9 +89,9 @@ class Guaranteed(Policy):
         """Return what the learner believes of each arm's mean over who is ``present``."""
         return self.learner.arm_means(present)
 
-    def beliefs(self) -> Beliefs | None:
-        """Return what the learner believes of every user."""
-        return self.learner.beliefs()
+    def beliefs(self, *, users: WholeArray | None = None) -> Beliefs | None:
+        """Return what the learner believes of every user, or of these."""
+        return self.learner.beliefs(users=users)
 
     def _allowed(self) -> BoolArray:
         """Return the eligible arms inside the fence, or all of them where none is."""

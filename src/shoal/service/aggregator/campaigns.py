@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, bindparam, insert, select, update
 
-from shoal.arrays import BoolArray
+from shoal.arrays import BoolArray, WholeArray
 from shoal.policies.tuned import resolve_options
 from shoal.service import problems
 from shoal.service.aggregator import audit_log
 from shoal.service.aggregator.cache import Cache
+from shoal.service.aggregator.holdout import NO_BLOCKS, draw_blocks
 from shoal.service.campaign import Campaign
 from shoal.service.clock import Clock
 from shoal.service.problems import ProblemError
@@ -106,6 +107,7 @@ class Directory:
         self.lock = threading.RLock()  # for changes; a look-up waits for none
         self._campaigns: Cache[str, tuple[Campaign, list[ArmState]]] = Cache(database, load)
         self._rosters: Cache[str, SeatedUsers] = Cache(database, _load_roster)
+        self._blocks: Cache[str, WholeArray] = Cache(database, load_blocks)
 
     def create(self, name: str, campaign: Campaign) -> bool:
         """Store a campaign for good; return False where the same one is there already.
@@ -128,6 +130,8 @@ class Directory:
                 return False
             definition = tuned.model_dump_json()
             row = {"name": name, "definition": definition, "roster": 0, "created_at": self._clock()}
+            if tuned.holdout:
+                row["holdout"] = draw_blocks(tuned.seats, tuned.n_held_out).tobytes()
             connection.execute(insert(store.campaigns).values(row))
             _insert_arms(connection, name, campaign.arms, first=0, since=1)
             promise = {"min_group_size": campaign.min_group_size, "colluders": campaign.colluders}
@@ -152,14 +156,25 @@ class Directory:
         with self._database.read() as connection:
             return ending_of(connection, name) == ARCHIVED
 
+    def created_at(self, name: str) -> int:
+        """Return when a campaign was created."""
+        table = store.campaigns
+        with self._database.read() as connection:
+            query = select(table.c.created_at).where(table.c.name == name)
+            return int(connection.execute(query).scalar_one())
+
     def drop(self, name: str) -> None:
         """Forget what is in memory of a campaign."""
-        self._campaigns.drop(name)
-        self._rosters.drop(name)
+        for cache in (self._campaigns, self._rosters, self._blocks):
+            cache.drop(name)
 
     def campaign(self, name: str) -> Campaign:
         """Return a campaign with all arms that it has ever had, or refuse the name."""
         return self._campaigns.get(name)[0]
+
+    def blocks(self, name: str) -> WholeArray:
+        """Return who is held out, and in which block."""
+        return self._blocks.get(name)
 
     def arms(self, name: str) -> list[ArmState]:
         """Return all arms that a campaign has ever had, by slot."""
@@ -279,6 +294,13 @@ def load(connection: Connection, name: str) -> tuple[Campaign, list[ArmState]]:
     known = [ArmState(*row) for row in connection.execute(query.order_by(table.c.slot))]
     changed = {"arms": [arm.name for arm in known]}
     return Campaign.model_validate_json(definition).model_copy(update=changed), known
+
+
+def load_blocks(connection: Connection, name: str) -> WholeArray:
+    """Return who is held out of a campaign, and in which block."""
+    table = store.campaigns
+    packed = connection.scalar(select(table.c.holdout).where(table.c.name == name))
+    return np.frombuffer(packed, np.int8) if packed else NO_BLOCKS
 
 
 def require(connection: Connection, name: str) -> str:

@@ -17,7 +17,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from shoal.arrays import IntArray, LongArray
+from shoal.arrays import IntArray, LongArray, WholeArray
+from shoal.service.aggregator.holdout import NO_BLOCKS, crowds_of, held_out
 from shoal.service.campaign import Campaign
 
 WINDOW = 20  # rounds back in which near repeats are looked for
@@ -30,6 +31,7 @@ def draw(
     *,
     seed: bytes,
     earlier: Iterable[IntArray] = (),
+    blocks: WholeArray = NO_BLOCKS,
 ) -> IntArray:
     """Return each seat's group, -1 for none, (n_seats,).
 
@@ -41,14 +43,22 @@ def draw(
         Of the draw.
     earlier
         Each seat's group in rounds before, newest first.
+    blocks
+        Who is held out: whatever the learner asks for, they are counted with each other only.
     """
     rng = np.random.default_rng(int.from_bytes(seed, "little"))
     by_learner = campaign.grouping != "aggregator"
     groups = proposed.copy() if by_learner else np.full(len(arms), -1, np.int32)
-    measured = (arms >= 0) & ((proposed >= 0) | (campaign.measure == "all"))
-    _fill(groups, np.where(measured, arms, -1), proposed, campaign.min_reporters, rng)
+    apart = held_out(blocks, len(arms))
+    proposed = np.where(apart, -1, proposed).astype(np.int32)
+    groups[apart] = -1
+    crowds = crowds_of(arms, blocks, campaign.n_arms, campaign.min_reporters).numbers
+    measured = (arms >= 0) & ((proposed >= 0) | (campaign.measure == "all") | apart)
+    _fill(groups, np.where(measured, crowds, -1), proposed, campaign.min_reporters, rng)
     if campaign.near_repeats is not None:
-        chosen = np.unique(proposed[proposed >= 0]) if by_learner else _alone(groups, arms)
+        chosen = _alone(groups, crowds)
+        if by_learner:
+            chosen = np.union1d(proposed[proposed >= 0], np.intersect1d(chosen, groups[apart]))
         _leave_out(groups, chosen.astype(np.int64), campaign, earlier)
     return groups
 

@@ -21,7 +21,10 @@ from shoal.service.problems import ProblemError
 from shoal.service.store import aggregator as store
 
 _OF_ROUNDS = (store.reports, store.sums, store.releases)
-_OF_CAMPAIGNS = (store.summaries, store.estimates, store.checks, store.seats, store.arms)
+_OF_CAMPAIGNS = (
+    store.summaries, store.holdout_summaries, store.release_times, store.estimates, store.checks,
+    store.notes, store.seats, store.arms,
+)  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -72,7 +75,7 @@ class Endings:
             for part in (*_OF_CAMPAIGNS, store.rounds):
                 connection.execute(delete(part).where(part.c.campaign == name))
             table = store.campaigns
-            emptied = {"definition": "", "roster": 0, "source": None}
+            emptied = {"definition": "", "roster": 0, "source": None, "holdout": None}
             connection.execute(update(table).where(table.c.name == name).values(emptied))
             self._end(connection, name, DELETED)
         self._directory.drop(name)

@@ -24,14 +24,20 @@ import msgspec
 import numpy as np
 from sqlalchemy import Connection, func, insert, select, update
 
-from shoal.arrays import BoolArray
+from shoal.arrays import BoolArray, WholeArray
 from shoal.errors import ShoalError
-from shoal.model.merging import merge_short
 from shoal.service import problems
 from shoal.service.aggregator import audit_log, rounds
 from shoal.service.aggregator.campaigns import Directory
 from shoal.service.aggregator.epochs import Epochs
 from shoal.service.aggregator.group_sums import Sums, read_sums
+from shoal.service.aggregator.holdout import (
+    NO_BLOCKS,
+    Crowds,
+    common_block,
+    crowds_of,
+    merge_groups,
+)
 from shoal.service.aggregator.keys import RoundKeys
 from shoal.service.aggregator.rounds import FrozenPlan, RoundRecord, Rounds
 from shoal.service.aggregator.witness import Witness
@@ -55,6 +61,7 @@ def make_release(
     sums: Sums,
     *,
     contested: int = 0,
+    blocks: WholeArray = NO_BLOCKS,
 ) -> StoredRelease:
     """Merge the sums of a round into a release; noise, if any, is drawn here.
 
@@ -66,10 +73,12 @@ def make_release(
     full = campaign.reward_steps
     valid = possible(sums, full)
     counts = {group: valid.get(group, (0, 0)) for group in arms}
-    into = merge_short(
+    crowds = plan_crowds(plan, campaign, blocks).of_groups(plan.groups)
+    into = merge_groups(
         np.array([reporters for _, reporters in counts.values()], np.int64),
-        np.array(list(arms.values()), np.int64),
+        crowds[list(arms)],
         campaign.min_reporters,
+        campaign.n_arms,
     )
     merged: dict[int, list[int]] = {}
     for group, place in zip(arms, into.tolist(), strict=True):
@@ -82,6 +91,7 @@ def make_release(
             parts=tuple(parts),
             reporters=sum(counts[group][1] for group in parts),
             total=total,
+            holdout=bool(crowds[parts[0]] >= campaign.n_arms),
         )
         for parts, total in zip(merged.values(), add_noise(exact, campaign), strict=True)
     ]
@@ -120,25 +130,32 @@ def possible(sums: Sums, reward_steps: int) -> Sums:
     return valid
 
 
-def summarise(document: StoredRelease, plan: FrozenPlan) -> list[dict[str, Any]]:
-    """Return the summary of each arm that someone plays, in their order."""
-    users, arm_of = np.bincount(plan.arms[plan.arms >= 0]), plan.group_arms()
+def plan_crowds(plan: FrozenPlan, campaign: Campaign, blocks: WholeArray) -> Crowds:
+    """Return with whom each seat may be counted."""
+    return crowds_of(plan.arms, blocks, campaign.n_arms, campaign.min_reporters)
+
+
+def summarise(
+    document: StoredRelease, plan: FrozenPlan, crowds: Crowds
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the summary of each arm that someone plays, and of each block that is held out.
+
+    A total over several blocks is of the smallest one that has them all.
+    """
+    crowd_of, n_arms = crowds.of_groups(plan.groups), crowds.n_arms
+    users = np.bincount(crowds.numbers[crowds.numbers >= 0])
     sizes = np.bincount(plan.groups[plan.groups >= 0])
     released = np.zeros(len(sizes), bool)
     rows: dict[int, dict[str, Any]] = {}
-    for arm in np.flatnonzero(users).tolist():
-        arm_sizes = sizes[arm_of == arm]
-        rows[arm] = {
-            "arm": arm,
-            "users": int(users[arm]),
-            "groups": len(arm_sizes),
-            "smallest_group": int(arm_sizes.min()) if len(arm_sizes) else None,
-            "smallest_total": None,
-            **dict.fromkeys(COUNTS, 0),
-        }
+    for crowd in np.flatnonzero(users).tolist():
+        crowd_sizes = sizes[crowd_of == crowd]
+        rows[crowd] = _row(int(users[crowd]), crowd_sizes)
     for total in document.totals:
         released[list(total.parts)] = True
-        row = rows[int(arm_of[total.parts[0]])]
+        crowd = int(crowd_of[total.parts[0]])
+        if crowd >= n_arms:
+            crowd = n_arms + common_block(crowd_of[list(total.parts)] - n_arms)
+        row = rows.setdefault(crowd, _row(0, sizes[:0]))
         least = row["smallest_total"]
         row["smallest_total"] = total.reporters if least is None else min(least, total.reporters)
         row["totals"] += 1
@@ -147,9 +164,26 @@ def summarise(document: StoredRelease, plan: FrozenPlan) -> list[dict[str, Any]]
             row["homogeneous"] += is_homogeneous(total, document.reward_steps)
         row["reporters"] += total.reporters
         row["total"] += total.total
-    for arm in arm_of[(sizes > 0) & ~released].tolist():
-        rows[arm]["withheld"] += 1
-    return list(rows.values())
+    for crowd in crowd_of[(sizes > 0) & ~released].tolist():
+        rows[crowd]["withheld"] += 1
+    by_arm = [{"arm": arm, **row} for arm, row in rows.items() if arm < n_arms]
+    played = plan.arms[crowds.numbers >= n_arms]  # one arm
+    blocks = [
+        {"block": crowd - n_arms, "arm": int(played[0]), **row}
+        for crowd, row in sorted(rows.items())
+        if crowd >= n_arms
+    ]
+    return by_arm, blocks
+
+
+def _row(n_users: int, sizes: WholeArray) -> dict[str, Any]:
+    return {
+        "users": n_users,
+        "groups": len(sizes),
+        "smallest_group": int(sizes.min()) if len(sizes) else None,
+        "smallest_total": None,
+        **dict.fromkeys(COUNTS, 0),
+    }
 
 
 @dataclass(eq=False)
@@ -167,10 +201,12 @@ class Releases:
 
     def close_round(self, name: str, number: int) -> StoredRelease | None:
         """Close a round and store its release; None where that has been done."""
-        campaign = self._directory.campaign(name)
+        campaign, blocks = self._directory.campaign(name), self._directory.blocks(name)
         with self._rounds.change(name) as connection:
             round_ = self._releasable(connection, name, number)
-            document = None if round_ is None else self._release(connection, round_, campaign)
+            document = None
+            if round_ is not None:
+                document = self._release(connection, round_, campaign, blocks)
         self._keys.delete_ended()
         if document is not None:
             self.on_release(document)
@@ -191,20 +227,24 @@ class Releases:
         return round_
 
     def _release(
-        self, connection: Connection, round_: RoundRecord, campaign: Campaign
+        self, connection: Connection, round_: RoundRecord, campaign: Campaign, blocks: WholeArray
     ) -> StoredRelease:
         plan = rounds.load_plan(connection, round_.id)
         assert plan is not None
         key = self._keys.get(connection, round_.id)
         sums = read_sums(connection, round_.id, range(len(plan.group_arms())), key)
         name, number, contested = round_.campaign, round_.number, round_.contested
-        document = make_release(name, number, plan, campaign, sums, contested=contested)
-        _store(connection, round_.id, document, plan)
+        document = make_release(
+            name, number, plan, campaign, sums, contested=contested, blocks=blocks
+        )
+        _store(connection, round_.id, document, plan, plan_crowds(plan, campaign, blocks))
         rounds.delete_reports(connection, round_.id)
         _forget_reporters(connection, round_)
         table, now = store.rounds, self._clock()
         closed = update(table).where(table.c.id == round_.id)
         connection.execute(closed.values(state=rounds.RELEASED, closed_at=now))
+        released = {"campaign": name, "number": number, "at": now}
+        connection.execute(insert(store.release_times).values(released))
         details = {"round": number, "contested": contested}
         audit_log.append(connection, "round.close", campaign=name, now=now, **details)
         if self._witness is not None:  # before anyone can see the release
@@ -264,7 +304,11 @@ def load_seats(connection: Connection, round_id: int, n_seats: int, *, counted: 
 
 
 def _store(
-    connection: Connection, round_id: int, document: StoredRelease, plan: FrozenPlan
+    connection: Connection,
+    round_id: int,
+    document: StoredRelease,
+    plan: FrozenPlan,
+    crowds: Crowds,
 ) -> None:
     n_seats, table = plan.groups.size, store.reports
     reporters, released = np.zeros(n_seats, bool), np.zeros(n_seats, bool)
@@ -280,9 +324,10 @@ def _store(
     }
     connection.execute(insert(store.releases).values(row))
     place = {"campaign": document.campaign, "number": document.round}
-    rows = [place | row for row in summarise(document, plan)]
-    if rows:
-        connection.execute(insert(store.summaries), rows)
+    tables = (store.summaries, store.holdout_summaries)
+    for table, rows in zip(tables, summarise(document, plan, crowds), strict=True):
+        if rows:
+            connection.execute(insert(table), [place | row for row in rows])
 
 
 def _forget_reporters(connection: Connection, last: RoundRecord) -> None:

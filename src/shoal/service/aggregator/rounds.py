@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from shoal.arrays import BoolArray, IntArray, LongArray
+from shoal.arrays import BoolArray, IntArray, LongArray, WholeArray
 from shoal.errors import InvalidInputError
 from shoal.model import Plan
 from shoal.service import problems
@@ -23,6 +23,7 @@ from shoal.service.aggregator import audit_log, campaigns
 from shoal.service.aggregator.cache import Cache
 from shoal.service.aggregator.campaigns import Directory, offered
 from shoal.service.aggregator.draws import WINDOW, draw
+from shoal.service.aggregator.holdout import held_out
 from shoal.service.campaign import Campaign, plan_hash
 from shoal.service.clock import Clock
 from shoal.service.notifier import Notifier
@@ -72,6 +73,11 @@ class FrozenPlan:
         except InvalidInputError:
             raise ProblemError(problems.PLAN_REFUSED) from None
         if not offered[self.arms[occupied]].all():
+            raise ProblemError(problems.PLAN_REFUSED)
+
+    def check_holdout(self, blocks: WholeArray) -> None:
+        """Refuse a plan in which those held out play more than one arm."""
+        if blocks.size and len(np.unique(self.arms[(blocks >= 0) & (self.arms >= 0)])) > 1:
             raise ProblemError(problems.PLAN_REFUSED)
 
 
@@ -180,6 +186,7 @@ class Rounds:
         """
         campaign = self._directory.campaign(name)
         proposal.check_shape(campaign)
+        blocks = self._directory.blocks(name)
         plan = self._draw(name, number, proposal, campaign)
         with self.lock, self._directory.lock:  # nobody joins or leaves before the commit
             occupied = self._playing(name, number)
@@ -191,6 +198,7 @@ class Rounds:
                     if round_.state != WANTED:
                         raise ProblemError(problems.ROUND_NOT_OPEN)
                     plan.check(campaign, occupied, arms)
+                    plan.check_holdout(blocks)
                     _open(connection, round_.id, plan, proposal.hash, now=self._clock())
                     self._note(connection, "round.plan", name, round=number, plan=plan.hash)
                 elif proposal.hash not in (round_.proposal, round_.plan_hash):
@@ -206,7 +214,10 @@ class Rounds:
             return proposal
         seed = self._draw_seed(name, number)
         earlier = self._earlier_groups(name, number)
-        groups = draw(proposal.arms, proposal.groups, campaign, seed=seed, earlier=earlier)
+        groups = draw(
+            proposal.arms, proposal.groups, campaign, seed=seed, earlier=earlier,
+            blocks=self._directory.blocks(name),
+        )  # fmt: skip
         return FrozenPlan(proposal.arms, groups)
 
     def _earlier_groups(self, name: str, number: int) -> Iterator[IntArray]:
@@ -247,7 +258,8 @@ class Rounds:
         """Keep what the learner believes of the arms before a round, over those who play it."""
         _, plan = self.plan(name, number)
         least = self._directory.campaign(name).min_reporters
-        if (plan.arms >= 0).sum() < least:
+        apart = held_out(self._directory.blocks(name), len(plan.arms))
+        if ((plan.arms >= 0) & ~apart).sum() < least:
             raise ProblemError(problems.INVALID, f"estimates must be of at least {least} users.")
         table, place = store.estimates, {"campaign": name, "number": number}
         with self.lock, self._database.write() as connection:  # the last ones count

@@ -11,6 +11,7 @@ from shoal.service.aggregator.campaigns import Directory
 from shoal.service.aggregator.endings import Endings
 from shoal.service.aggregator.epochs import Epochs, count_abandoned
 from shoal.service.aggregator.keys import RoundKeys
+from shoal.service.aggregator.notes import Notes
 from shoal.service.aggregator.releases import Releases
 from shoal.service.aggregator.report_queue import ReportQueue
 from shoal.service.aggregator.rounds import Rounds
@@ -52,6 +53,7 @@ class Aggregator:
         self.reports = ReportQueue(database, directory, rounds, keys)
         self.releases = Releases(database, directory, rounds, self.epochs, keys, clock, witness)
         self.endings = Endings(directory, rounds, self.epochs, keys, clock)
+        self.notes = Notes(database, rounds, clock)
         keys.delete_ended()  # one may be left of a round released just before a crash
 
     def close(self) -> None:

@@ -76,14 +76,19 @@ def _task(aggregator: Aggregator, round_: RoundRecord) -> wire.Task:
     responses={200: {"description": "Bits, the first one highest.", "content": {BYTES: {}}}},
 )
 def read_eligible(name: Name, number: Number, aggregator: Service) -> Response:
-    """Read who may play what: a bit per seat, then, from a new byte on, a bit per arm."""
+    """Read who may play what: a bit per seat, a bit per arm, and a bit per seat for a holdout.
+
+    Each of the three begins with a new byte; the last is there where the campaign has a holdout.
+    """
     return Response(_eligible(aggregator, name, number), media_type=BYTES)
 
 
 def _eligible(aggregator: Aggregator, name: str, number: int) -> bytes:
-    return b"".join(
-        np.packbits(mask).tobytes() for mask in aggregator.rounds.eligible(name, number)
-    )
+    masks = [*aggregator.rounds.eligible(name, number)]
+    blocks = aggregator.directory.blocks(name)
+    if blocks.size:
+        masks.append(blocks >= 0)
+    return b"".join(np.packbits(mask).tobytes() for mask in masks)
 
 
 @router.put(
@@ -117,8 +122,12 @@ def _millionths(aggregator: Aggregator, name: str, estimates: wire.Estimates) ->
     n_arms = aggregator.directory.campaign(name).n_arms
     if not len(estimates.means) == len(estimates.half_widths) == n_arms:
         raise ProblemError(INVALID, "means and half_widths must have one number for each arm")
-    pairs = (estimates.means, estimates.half_widths)
-    millionths = [[-1 if x is None else round(1e6 * x) for x in row] for row in pairs]
+    rows = [estimates.means, estimates.half_widths]
+    if estimates.best is not None and estimates.spread is not None:
+        if not len(estimates.best) == len(estimates.spread) == n_arms:
+            raise ProblemError(INVALID, "best and spread must have one number for each arm")
+        rows += [estimates.best, estimates.spread]
+    millionths = [[-1 if x is None else round(1e6 * x) for x in row] for row in rows]
     return np.array(millionths, "<i4").tobytes()
 
 

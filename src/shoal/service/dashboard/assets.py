@@ -33,6 +33,7 @@ MAX_BUILD_SECONDS = 120.0
 MEDIA_TYPES = {
     "shoal.css": "text/css; charset=utf-8",
     "shoal.js": "text/javascript; charset=utf-8",
+    "forms.js": "text/javascript; charset=utf-8",
     CHARTS: "text/javascript; charset=utf-8",
     "favicon.svg": "image/svg+xml",
 }

@@ -6,6 +6,7 @@ from sqlalchemy import delete, func, insert, select
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.audit import RULES, Rule, audit
+from shoal.service.dashboard.formatting import utc_time
 from shoal.service.store import aggregator as store
 
 MAX_FAULTS = 3  # that are stored of a rule
@@ -65,3 +66,17 @@ def latest(aggregator: Aggregator, name: str) -> list[CheckedRule]:
         rows = connection.execute(query.where(table.c.campaign == name)).all()
     results = {key: result for key, *result in rows}
     return [CheckedRule(rule, *results.get(key, ())) for key, rule in RULES.items()]
+
+
+def verdict(checked: list[CheckedRule], *, exact: bool) -> str:
+    """Return what the last checks say together; with noise some rules can't be checked."""
+    rules = [item for item in checked if exact or not item.rule.exact]
+    times = [item.ran_at for item in rules if item.ran_at is not None]
+    if not times:
+        return "No rule has been checked yet: nothing was released, or only seconds ago."
+    rounds = min(item.rounds for item in rules)
+    broken = sum(bool(item.fault) for item in rules)
+    what = f"{rounds:,} released round{'' if rounds == 1 else 's'} checked"
+    when = f"last on {utc_time(min(times))}"
+    held = f"{broken} of {len(rules)} rules broken" if broken else f"all {len(rules)} rules hold"
+    return f"{what}, {when}: {held}."

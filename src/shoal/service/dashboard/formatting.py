@@ -3,6 +3,8 @@
 import math
 from datetime import UTC, datetime
 
+import numpy as np
+
 from shoal.service.campaign import Campaign
 from shoal.service.dashboard.series import AVERAGED_ROUNDS, Series
 from shoal.service.homogeneity import ALARMING
@@ -79,6 +81,15 @@ def utc_time(milliseconds: int | None) -> str:
     return f"{time.day} {time:%b %Y, %H:%M:%S} UTC"
 
 
+def utc_minute(milliseconds: int | None) -> str:
+    """Return a time to the minute, in UTC, for a table.
+
+    >>> utc_minute(1_700_000_000_000), utc_minute(None)
+    ('14 Nov 2023, 22:13', '–')
+    """
+    return MISSING if milliseconds is None else utc_time(milliseconds)[:-7]
+
+
 def round_state(round_number: int, state: str, since: int | None) -> str:
     """Return the state of a campaign's last round."""
     if state not in _STATES:
@@ -97,14 +108,15 @@ def page_texts(
     if len(series.reward) and math.isnan(series.reward[-1]):  # an older one is not the present one
         latest = math.nan
     best = float(series.best[-1]) if len(series.best) else math.nan
+    unknown = NOT_MEASURED if series.last else MISSING
     texts = {
         "rounds": number(series.last),
-        "reward": number(latest, REWARD, missing=NOT_MEASURED if series.last else MISSING),
+        "reward": number(latest, REWARD, missing=unknown),
         "gain": "",
-        "best": number(best, REWARD),
+        "best": number(best, REWARD, missing=unknown),
         "best_gain": compare(latest, best, _TO_THE_BEST),
         "whose": "the learner's estimate" if series.estimates.by_learner else "released averages",
-        "smallest": number(series.smallest("smallest_total")),
+        "smallest": number(series.smallest("smallest_total"), missing="none yet"),
         "totals": number(series.count("totals")),
         "withheld": number(series.count("withheld")),
         "merged": number(series.count("merged")),
@@ -114,9 +126,47 @@ def page_texts(
     if campaign.noise and len(series.starts):
         texts["gain"] = f"noise alone moves it by ±{number(series.latest_noise, REWARD)}"
         texts["best_gain"] = f"epsilon {campaign.noise.epsilon:g} a round"
+    texts |= _lift(series, campaign)
     if not complete:  # what is not known is not zero
-        texts |= dict.fromkeys(("rounds", "totals", "withheld", "merged"), MISSING)
+        names = ("rounds", "totals", "withheld", "merged", "smallest", "lift")
+        texts |= dict.fromkeys(names, MISSING)
     return texts | (_captions(texts, series, campaign, charted) if len(series.starts) else {})
+
+
+def _lift(series: Series, campaign: Campaign) -> dict[str, str]:
+    """Return what personalisation gives, as it was measured or, without a holdout, by the model."""
+    if not campaign.holdout:
+        return _estimated_lift(series)
+    lift = series.lift
+    if lift is None:
+        unknown = NOT_MEASURED if series.last else MISSING
+        return {"lift": unknown, "lift_note": "no round with totals of the holdout yet"}
+    rounds = f"{lift.n_rounds} rounds" if lift.n_rounds > 1 else "1 round"
+    return {
+        "lift": signed(lift.mean),
+        "lift_note": f"{signed(lift.low)} to {signed(lift.high)} (95 %), measured against holdout, "
+        f"last {rounds}",
+    }
+
+
+def _estimated_lift(series: Series) -> dict[str, str]:
+    mean, half_width = series.estimated_lift()
+    if math.isnan(half_width):
+        return {"lift": NOT_MEASURED if series.last else MISSING, "lift_note": "no holdout"}
+    low, high = signed(mean - half_width), signed(mean + half_width)
+    return {
+        "lift": signed(mean),
+        "lift_note": f"{low} to {high} (95 %), estimated: there is no holdout",
+    }
+
+
+def signed(value: float) -> str:
+    """Return a difference with its sign.
+
+    >>> signed(0.1), signed(-0.1)
+    ('+0.100', '−0.100')
+    """
+    return f"{value:+.3f}".replace("-", "−")
 
 
 def homogeneous(series: Series, campaign: Campaign) -> str:
@@ -142,28 +192,82 @@ def _captions(
         else ""
     )
     few = f"The {len(charted) - 1} most played arms of {len(campaign.arms)}. "
-    first = number(series.first_reward, REWARD)
-    blind = "" if texts["reward"] != NOT_MEASURED else " Nobody was in a group of late."
     return {
-        "caption_reward": f"Mean reward of those behind released totals: {texts['reward']} over "
-        f"the last {min(AVERAGED_ROUNDS, series.last)} rounds, {first} over the first. The best "
-        f"single arm, by {texts['whose']}: {texts['best']}.{noise}{blind}",
-        "caption_shares": "What users play, as a share of everyone in the round.",
-        "caption_sizes": "The smallest of each in every round. No total may lie below C = "
-        f"{campaign.min_reporters}; the smallest ever had {texts['smallest']} reporters. "
-        "A crowd may: it is then in no group, and nothing of it is released.",
-        "caption_groups": f"{texts['totals']} totals were released, {texts['merged']} of them over "
-        f"merged groups; {texts['withheld']} groups were withheld for ever. Homogeneous totals, "
+        "caption_reward": f"{_reward(texts, series)} {_best_arm(texts, series)}"
+        f"{_reference(series, campaign)}{noise}",
+        "caption_shares": "What users play, as a share of everyone in the round"
+        + (" who is not held out." if campaign.holdout else "."),
+        "caption_sizes": "How many users reported behind each total: the fewest in a round, and "
+        f"the mean. Nothing is released of fewer than C = {campaign.min_reporters}: short groups "
+        f"are merged or withheld. {_smallest(texts, series)}",
+        "caption_groups": f"Totals released: {texts['totals']}, of which over merged groups: "
+        f"{texts['merged']}. Groups withheld for good: {texts['withheld']}. Homogeneous totals, "
         f"all 0 or all 1: {homogeneous(series, campaign)}.",
         "caption_estimates": (few if OTHERS in charted else "") + _estimates(series, campaign),
     }
 
 
+def _reward(texts: dict[str, str], series: Series) -> str:
+    if texts["reward"] == NOT_MEASURED:
+        return (
+            "Mean reward of those behind released totals: not measured of late, nobody was in one."
+        )
+    if series.last < 2 * AVERAGED_ROUNDS:  # the first rounds are among the latest
+        span = "the only round" if series.last == 1 else f"the last {_latest(series)} rounds"
+        return f"Mean reward of those behind released totals: {texts['reward']} over {span}."
+    first = number(series.first_reward, REWARD, missing=NOT_MEASURED)
+    return (
+        f"Mean reward of those behind released totals: {texts['reward']} over the last "
+        f"{AVERAGED_ROUNDS} rounds, {first} over the first."
+    )
+
+
+def _latest(series: Series) -> int:
+    return min(AVERAGED_ROUNDS, series.last)
+
+
+def _best_arm(texts: dict[str, str], series: Series) -> str:
+    if texts["best"] == NOT_MEASURED:
+        return "There is no estimate of a best single arm yet."
+    return f"The best single arm, by {texts['whose']}: {texts['best']}."
+
+
+def _reference(series: Series, campaign: Campaign) -> str:
+    if not campaign.holdout:
+        return ""
+    lift = series.lift
+    if lift is None:
+        return " Nothing has been measured of the holdout yet."
+    how = (
+        "from how blocks of them differ"
+        if lift.by_blocks
+        else "at its widest: too few are held out to measure how they differ"
+    )
+    return (
+        f" The holdout, users drawn at random who play the best arm so far: {lift.reference:.3f} "
+        f"over the last {lift.n_rounds} rounds, about {number(lift.n_users)} reporters in each. "
+        f"Others get {signed(lift.mean)} more, with 95 % confidence {signed(lift.low)} to "
+        f"{signed(lift.high)}; the interval is {how}."
+    )
+
+
+def _smallest(texts: dict[str, str], series: Series) -> str:
+    if series.smallest("smallest_total") is None:
+        return "No total has been released yet."
+    return f"The smallest total ever had {texts['smallest']} reporters."
+
+
 def _estimates(series: Series, campaign: Campaign) -> str:
     if series.estimates.by_learner:
+        users = (
+            " Beside it: for which share of users the arm is their best, and how much users "
+            "differ on it (a deviation), by the learner's belief over a sample of users."
+            if np.isfinite(series.estimates.best).any()
+            else ""
+        )
         return (
             "The learner's own estimate of each arm's mean over all users, with the 95 % interval "
-            "of its model. Where few still play an arm, it rests on those who like it."
+            "of its model. Where few still play an arm, it rests on those who like it." + users
         )
     noise = ", noise and all" if campaign.noise else ""
     return (

@@ -25,7 +25,16 @@ from shoal.service.problems import ProblemError
 router = APIRouter(prefix="/new-campaign", route_class=PageRoute, include_in_schema=False)
 
 SCHEDULE = ("open_every_hours", "close_after_hours", "close_when_all_reported")
-NUMBERS = ("arm_slots", "min_group_size", "seats", "colluders", "reward_steps", "horizon", "seed")
+NUMBERS = (
+    "arm_slots",
+    "min_group_size",
+    "seats",
+    "colluders",
+    "reward_steps",
+    "horizon",
+    "seed",
+    "holdout",
+)
 POLICY_CHOICES = sorted(
     (name for name, entry in POLICIES.items() if entry.anonymous and not entry.hindsight),
     key=lambda name: (name != "shoal", name),
@@ -34,6 +43,7 @@ DEFAULTS: dict[str, str] = {
     "name": "", "arms": "", "arm_slots": "", "min_group_size": "20", "seats": "", "epsilon": "",
     "colluders": "0", "reward_steps": "1000", "horizon": "", "policy": "shoal", "options": "",
     "seed": "0", "open_every_hours": "", "close_after_hours": "", "close_when_all_reported": "",
+    "holdout": "",
 }  # fmt: skip
 
 QUICK_SEATS = 10_000  # that a policy is tried with while one types
@@ -41,6 +51,9 @@ QUICK_SEATS = 10_000  # that a policy is tried with while one types
 Errors = dict[str, str]  # by field; "" for the whole form
 
 _CROSS_FIELD_RULES = {
+    "holdout must leave at least min_group_size + colluders seats inside and outside": (
+        "holdout", "must leave at least C and the colluders of all seats inside and outside",
+    ),
     "arms must have different names": ("arms", "must be different"),
     "arm_slots must be at least the number of arms": (
         "arm_slots", "must be at least as many as there are arms",

@@ -21,6 +21,7 @@ from shoal.service.dashboard.formatting import (
     number,
     page_texts,
     round_state,
+    utc_minute,
 )
 from shoal.service.dashboard.rendering import compressed
 from shoal.service.dashboard.series import Series, read_released
@@ -48,11 +49,14 @@ class Points(Frozen):
     """Columns of one value per point; null where there is none."""
 
     round: list[int]
+    time: list[int | None]
     reward: Column
+    holdout: Column
     best: Column
     crowd: Column
     group: Column
     total: Column
+    typical: Column
     whole: Column
     merged: Column
     withheld: Column
@@ -61,13 +65,41 @@ class Points(Frozen):
 
 
 class ArmEstimates(Frozen):
-    """Each arm's mean reward over all users and the ends of its 95 % interval."""
+    """Each arm's mean reward over all users and the ends of its 95 % interval.
+
+    ``best`` is the share of users for whom the arm is the best, and ``spread`` how they differ on
+    it, as a deviation, where the policy says so.
+    """
 
     by_learner: bool
     arm: list[str]
     mean: Column
     low: Column
     high: Column
+    best: Column
+    spread: Column
+
+
+class HoldoutLift(Frozen):
+    """How much more others get than those held out, with its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+    reference: float  # the reward of those held out
+    rounds: int
+    users: int  # held out, who reported in a round on average
+    by_blocks: bool
+
+
+class RoundNote(Frozen):
+    """What an operator wrote at a round."""
+
+    id: int
+    round: int
+    at: int
+    author: str
+    text: str
 
 
 class View(Frozen):
@@ -88,6 +120,8 @@ class View(Frozen):
     arms: list[str]
     points: Points
     estimates: ArmEstimates
+    lift: HoldoutLift | None
+    notes: list[RoundNote]
     words: dict[str, str]
     tables: dict[str, list[list[str]]]
 
@@ -129,6 +163,11 @@ def campaign_view(aggregator: Aggregator, name: str, *, after: int = 0, width: i
         arms=charted,
         points=Points(**changed, shares=[column[start:] for column in points.shares]),
         estimates=estimates,
+        lift=_lift(series),
+        notes=[
+            RoundNote(id=note.id, round=note.number, at=note.at, author=note.author, text=note.text)
+            for note in aggregator.notes.read(name)
+        ],
         words=texts,
         tables=_tables(points, estimates, first, campaign.min_reporters),
     )
@@ -156,19 +195,23 @@ def _points(series: Series, campaign: Campaign, members: list[list[int]]) -> Poi
     n_rounds = series.ends - series.starts + 1
     users = series.sums["users"]
     n_users = np.maximum(users.sum(axis=1), 1)
-    per_round = {name: column.sum(axis=1) / n_rounds for name, column in series.sums.items()}
-    smallest = {
-        name: _column(np.nanmin(column, axis=1, initial=np.inf))
-        for name, column in series.minima.items()
-    }
+    names = ("totals", "merged", "withheld", "homogeneous")
+    per_round = {name: series.per_point(name) / n_rounds for name in names}
+    n_totals = np.maximum(series.per_point("totals"), 1)
+    crowds = np.nanmin(series.minima["users"], axis=1, initial=np.inf)
     exact = campaign.noise is None
     return Points(
         round=series.ends.tolist(),
+        time=series.times,
         reward=_column(series.reward),
+        holdout=_column(series.holdout_reward),
         best=_column(series.best),
-        crowd=smallest["users"],
-        group=smallest["smallest_group"],
-        total=smallest["smallest_total"],
+        crowd=_column(crowds),
+        group=_column(series.least("smallest_group")),
+        total=_column(series.least("smallest_total")),
+        typical=_column(
+            np.where(per_round["totals"] > 0, series.per_point("reporters") / n_totals, np.nan), 1
+        ),
         whole=_column(per_round["totals"] - per_round["merged"], 2),
         merged=_column(per_round["merged"], 2),
         withheld=_column(per_round["withheld"], 2),
@@ -187,7 +230,20 @@ def _estimates(series: Series, arms: list[str], charted: list[str]) -> ArmEstima
         mean=_column(np.clip(means, 0, 1)),
         low=_column(np.clip(means - half_widths, 0, 1)),
         high=_column(np.clip(means + half_widths, 0, 1)),
+        best=_column(series.estimates.best[listed]),
+        spread=_column(series.estimates.spread[listed]),
     )
+
+
+def _lift(series: Series) -> HoldoutLift | None:
+    lift = series.lift
+    if lift is None:
+        return None
+    return HoldoutLift(
+        mean=round(lift.mean, 4), low=round(lift.low, 4), high=round(lift.high, 4),
+        reference=round(lift.reference, 4), rounds=lift.n_rounds, users=lift.n_users,
+        by_blocks=lift.by_blocks,
+    )  # fmt: skip
 
 
 def _tables(
@@ -200,23 +256,35 @@ def _tables(
 
     def rows(columns: list[Column], spec: str) -> list[list[str]]:
         return [
-            [number(points.round[i]), *(number(column[i], spec) for column in columns)]
+            [
+                number(points.round[i]),
+                utc_minute(points.time[i]),
+                *(number(column[i], spec) for column in columns),
+            ]
             for i in listed
         ]
 
     def measured(row: list[str], i: int) -> list[str]:
         reward = number(points.reward[i], REWARD, missing=NOT_MEASURED)
-        return [row[0], reward, *row[2:]]
+        return [*row[:2], reward, *row[3:]]
 
-    intervals = zip(estimates.arm, estimates.mean, estimates.low, estimates.high, strict=True)
-    rewards = rows([points.reward, points.best, [first] * n_points], REWARD)
+    intervals = zip(
+        estimates.arm, estimates.mean, estimates.low, estimates.high, estimates.best,
+        estimates.spread, strict=True,
+    )  # fmt: skip
+    rewards = rows([points.reward, points.holdout, points.best, [first] * n_points], REWARD)
     ranked = sorted(intervals, key=lambda row: -(row[1] or 0.0))
     return {
         "reward": list(map(measured, rewards, listed)),
         "shares": rows(points.shares, ".0%"),
-        "sizes": rows([points.crowd, points.group, points.total, [least] * n_points], ",.0f"),
+        "sizes": rows(
+            [points.total, points.typical, points.group, points.crowd, [least] * n_points], ",.0f"
+        ),
         "groups": rows([points.whole, points.merged, points.withheld, points.homogeneous], ",.1f"),
-        "estimates": [[arm, *(number(x, REWARD) for x in values)] for arm, *values in ranked],
+        "estimates": [
+            [arm, *(number(x, REWARD) for x in ends), number(best, ".0%"), number(spread, REWARD)]
+            for arm, *ends, best, spread in ranked
+        ],
     }
 
 

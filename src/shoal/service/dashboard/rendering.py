@@ -48,6 +48,8 @@ DONE = {
     "revoked": "The token was revoked.",
     "archived": "The campaign is archived. Its people are forgotten; its totals stay.",
     "deleted": "The campaign is deleted.",
+    "noted": "The note was added.",
+    "unnoted": "The note was removed.",
 }
 """What a page says after a form was accepted, by the query parameter ``done``."""
 

@@ -8,12 +8,13 @@ learner has it on record (threat 17), and nothing of an open one at all (threat 
 from dataclasses import dataclass
 
 import numpy as np
-from sqlalchemy import Connection, case, func, or_, select
+from sqlalchemy import Connection, case, func, literal, or_, select
 
 from shoal.arrays import FloatArray, LongArray
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.releases import variance_of
 from shoal.service.campaign import Campaign
+from shoal.service.dashboard.lift import Lift, read_lift
 from shoal.service.store import aggregator as store
 
 MAX_POINTS = 240
@@ -32,13 +33,16 @@ class ArmIntervals:
     by_learner: bool  # else averages of released totals
     means: FloatArray  # (n_arms,)
     half_widths: FloatArray  # (n_arms,)
+    best: FloatArray  # (n_arms,) the share of users for whom it is the best arm
+    spread: FloatArray  # (n_arms,) how users differ, as a deviation
 
 
 @dataclass(frozen=True)
 class Series:
     """Released rounds, ``width`` to a point.
 
-    ``sums`` and ``minima`` are by column, each (n_points, n_arms); ``minima`` has NaN for none.
+    ``sums`` and ``minima`` are by column, each (n_points, n_arms); ``minima`` has NaN for none. So
+    are those of the holdout, (n_points, 1).
     """
 
     width: int
@@ -46,11 +50,16 @@ class Series:
     last: int  # the last round shown
     sums: dict[str, FloatArray]
     minima: dict[str, FloatArray]
+    holdout_sums: dict[str, FloatArray]
+    holdout_minima: dict[str, FloatArray]
+    times: list[int | None]  # (n_points,) when each point's last round was released
     best: FloatArray  # (n_points,) the best single arm's mean, as it was estimated then
     estimates: ArmIntervals
     first_reward: float
     latest_reward: float
     latest_noise: float  # half of the 95 % interval of what noise adds to it
+    latest_reporters: float
+    lift: Lift | None  # against the holdout
 
     @property
     def ends(self) -> LongArray:
@@ -62,14 +71,47 @@ class Series:
         """Return the mean reward of those behind released totals, (n_points,)."""
         return _ratio(self.sums["total"].sum(axis=1), self.sums["reporters"].sum(axis=1))
 
+    @property
+    def holdout_reward(self) -> FloatArray:
+        """Return the mean reward of those held out, (n_points,)."""
+        sums = self.holdout_sums
+        return _ratio(sums["total"][:, 0], sums["reporters"][:, 0])
+
+    def estimated_lift(self) -> tuple[float, float]:
+        """Return the latest reward less the best single arm's estimate, and its half-width.
+
+        The interval allows for chance in both; that the estimate comes from a model, and that the
+        best of several is chosen, it can't allow for.
+        """
+        best = self.best[-1] if len(self.best) else np.nan
+        near = np.abs(self.estimates.means - best)
+        if np.isnan(near).all() or np.isnan(self.latest_reward):
+            return np.nan, np.nan
+        bounded = min(max(self.latest_reward, 0.0), 1.0)
+        chance = Z_95 * np.sqrt(bounded * (1 - bounded) / self.latest_reporters)
+        half_width = self.estimates.half_widths[np.nanargmin(near)]
+        parts = [half_width, chance, self.latest_noise]
+        return float(self.latest_reward - best), float(np.linalg.norm(parts))
+
+    def per_point(self, column: str) -> FloatArray:
+        """Return a column's sum over all arms and the holdout, (n_points,)."""
+        total: FloatArray = self.sums[column].sum(axis=1) + self.holdout_sums[column].sum(axis=1)
+        return total
+
+    def least(self, column: str) -> FloatArray:
+        """Return a column's least value over arms and holdout, inf for none, (n_points,)."""
+        values = np.hstack([self.minima[column], self.holdout_minima[column]])
+        least: FloatArray = np.nanmin(values, axis=1, initial=np.inf)
+        return least
+
     def count(self, column: str) -> int:
-        """Return a column's sum over all rounds and arms."""
-        return int(self.sums[column].sum())
+        """Return a column's sum over all rounds, arms and the holdout."""
+        return int(self.per_point(column).sum())
 
     def smallest(self, column: str) -> int | None:
-        """Return the least value of a column over all rounds and arms, None if there is none."""
-        minima = self.minima[column]
-        return None if np.isnan(minima).all() else int(np.nanmin(minima))
+        """Return the least value of a column over all rounds, None if there is none."""
+        least = self.least(column).min(initial=np.inf)
+        return int(least) if np.isfinite(least) else None
 
 
 def width_for(n_rounds: int) -> int:
@@ -97,7 +139,35 @@ def _read(connection: Connection, name: str, campaign: Campaign, shown: int) -> 
     noise = variance_of(campaign) / steps**2
     width = width_for(shown)
     values = _read_columns(connection, name, shown, width)
-    buckets, points = np.unique(values[:, 0].astype(np.int64), return_inverse=True)
+    held_out = _read_columns(connection, name, shown, width, holdout=True)
+    buckets = np.unique(np.append(values[:, 0], held_out[:, 0]).astype(np.int64))
+    sums, minima = _by_column(values, buckets, n_arms, steps)
+    first_reported = np.full(n_arms, np.inf)  # the first round with a report on the arm
+    np.fmin.at(first_reported, values[:, 1].astype(np.int64), values[:, -1])
+    best_means, estimates = _learner_estimates(
+        connection, name, first_reported, campaign.n_arms, shown, width
+    )
+    if estimates:
+        best = np.array([best_means.get(int(b), np.nan) for b in buckets])
+    else:
+        best, estimates = _released_averages(sums, noise)
+    first, _, _ = _reward(connection, name, 1, min(AVERAGED_ROUNDS, shown), steps)
+    start = max(1, shown - AVERAGED_ROUNDS + 1)
+    latest, reporters, totals = _reward(connection, name, start, shown, steps)
+    starts = buckets * width + 1
+    return Series(
+        width, starts, shown, sums, minima, *_by_column(held_out, buckets, 1, steps),
+        _read_times(connection, name, np.minimum(starts + width - 1, shown)),
+        best, estimates, first, latest, Z_95 * float(np.sqrt(totals * noise)), reporters,
+        read_lift(connection, name, shown, steps, noise=noise) if campaign.holdout else None,
+    )  # fmt: skip
+
+
+def _by_column(
+    values: FloatArray, buckets: LongArray, n_arms: int, steps: int
+) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """Return the sums and the minima of rows as ``_read_columns`` gives them, by point and arm."""
+    points = np.searchsorted(buckets, values[:, 0].astype(np.int64))
     arms = values[:, 1].astype(np.int64)
 
     def by_arm(offset: int, missing: float) -> FloatArray:
@@ -108,42 +178,50 @@ def _read(connection: Connection, name: str, campaign: Campaign, shown: int) -> 
     sums = {column: by_arm(i, 0.0) for i, column in enumerate(_SUMS, start=2)}
     minima = {column: by_arm(i, np.nan) for i, column in enumerate(_MINIMA, start=2 + len(_SUMS))}
     sums["total"] /= steps
-    first_reported = np.full(n_arms, np.inf)  # the first round with a report on the arm
-    np.fmin.at(first_reported, arms, values[:, -1])
-    best_means, estimates = _learner_estimates(connection, name, first_reported, shown, width)
-    if estimates:
-        best = np.array([best_means.get(int(b), np.nan) for b in buckets])
-    else:
-        best, estimates = _released_averages(sums, noise)
-    first, _ = _reward(connection, name, 1, min(AVERAGED_ROUNDS, shown), steps)
-    start = max(1, shown - AVERAGED_ROUNDS + 1)
-    latest, totals = _reward(connection, name, start, shown, steps)
-    return Series(
-        width, buckets * width + 1, shown, sums, minima, best, estimates, first, latest,
-        Z_95 * float(np.sqrt(totals * noise)),
-    )  # fmt: skip
+    return sums, minima
 
 
-def _read_columns(connection: Connection, name: str, shown: int, width: int) -> FloatArray:
-    """Return rows of bucket, arm, ``_SUMS``, ``_MINIMA`` and the first round with reporters."""
-    bucket = ((_table.c.number - 1) // width).label("bucket")
+def _read_columns(
+    connection: Connection, name: str, shown: int, width: int, *, holdout: bool = False
+) -> FloatArray:
+    """Return rows of bucket, arm, ``_SUMS``, ``_MINIMA`` and the first round with reporters.
+
+    The holdout has no arm of its own: it is 0.
+    """
+    table = store.holdout_summaries if holdout else _table
+    bucket = ((table.c.number - 1) // width).label("bucket")
+    keys = [bucket] if holdout else [bucket, table.c.arm]
     rows = connection.execute(
         select(
             bucket,
-            _table.c.arm,
-            *(func.sum(_table.c[column]) for column in _SUMS),
-            *(func.min(_table.c[column]) for column in _MINIMA),
-            func.min(case((_table.c.reporters > 0, _table.c.number))),
+            literal(0) if holdout else table.c.arm,
+            *(func.sum(table.c[column]) for column in _SUMS),
+            *(func.min(table.c[column]) for column in _MINIMA),
+            func.min(case((table.c.reporters > 0, table.c.number))),
         )
-        .where(_table.c.campaign == name, _table.c.number <= shown)
-        .group_by(bucket, _table.c.arm)
+        .where(table.c.campaign == name, table.c.number <= shown)
+        .group_by(*keys)
     ).all()
     values = np.array([[np.nan if x is None else float(x) for x in row] for row in rows])
     return values.reshape(-1, 3 + len(_SUMS) + len(_MINIMA))
 
 
+def _read_times(connection: Connection, name: str, ends: LongArray) -> list[int | None]:
+    """Return when these rounds were released, None where that is not known."""
+    table = store.release_times
+    query = select(table.c.number, table.c.at).where(table.c.campaign == name)
+    rows = connection.execute(query.where(table.c.number.in_(ends.tolist())))
+    times: dict[int, int] = {row.number: row.at for row in rows}
+    return [times.get(number) for number in ends.tolist()]
+
+
 def _learner_estimates(
-    connection: Connection, name: str, first_reported: FloatArray, shown: int, width: int
+    connection: Connection,
+    name: str,
+    first_reported: FloatArray,
+    n_slots: int,
+    shown: int,
+    width: int,
 ) -> tuple[dict[int, float], ArmIntervals | None]:
     """Return the learner's best mean at the end of each point, by bucket, and its last estimates.
 
@@ -160,11 +238,13 @@ def _learner_estimates(
     best_means, last = {}, None
     for number, column in rows:
         # One for each slot; slots beyond the arms are free.
-        millionths = np.frombuffer(column, "<i4").reshape(2, -1)[:, : len(first_reported)]
-        means, half_widths = np.where(millionths < 0, np.nan, millionths / 1e6)
+        rows_of = np.frombuffer(column, "<i4").reshape(-1, n_slots)[:, : len(first_reported)]
+        missing = np.full((4 - len(rows_of), rows_of.shape[1]), -1)  # of a policy that says less
+        millionths = np.vstack([rows_of, missing])
+        means, half_widths, *of_users = np.where(millionths < 0, np.nan, millionths / 1e6)
         reported = np.where(first_reported < number, means, np.nan)
         best_means[(number - 1) // width] = float(_largest(reported))
-        last = ArmIntervals(True, means, half_widths)
+        last = ArmIntervals(True, means, half_widths, *of_users)
     return best_means, last
 
 
@@ -182,7 +262,9 @@ def _released_averages(
     bounded = np.clip(means, 0, 1)
     variances = _ratio(bounded * (1 - bounded), counts)
     variances += _ratio(sums["totals"].sum(axis=0) * noise, counts**2)
-    return _largest(averages), ArmIntervals(False, means, Z_95 * np.sqrt(variances))
+    unknown = np.full_like(means, np.nan)
+    half_widths = Z_95 * np.sqrt(variances)
+    return _largest(averages), ArmIntervals(False, means, half_widths, unknown, unknown)
 
 
 def _largest(means: FloatArray) -> FloatArray:
@@ -192,16 +274,17 @@ def _largest(means: FloatArray) -> FloatArray:
 
 def _reward(
     connection: Connection, name: str, first: int, last: int, steps: int
-) -> tuple[float, float]:
-    """Return the mean reward of a span of rounds, and its totals per squared reporter."""
+) -> tuple[float, float, float]:
+    """Return a span's mean reward, its reporters, and its totals per squared reporter."""
     total, reporters, totals = connection.execute(
         select(func.sum(_table.c.total), func.sum(_table.c.reporters), func.sum(_table.c.totals))
         .where(_table.c.campaign == name)
         .where(_table.c.number >= first, _table.c.number <= last)
     ).one()
     if not reporters:
-        return np.nan, np.nan
-    return float(total) / steps / float(reporters), float(totals) / float(reporters) ** 2
+        return np.nan, 0.0, np.nan
+    n_reports = float(reporters)
+    return float(total) / steps / n_reports, n_reports, float(totals) / n_reports**2
 
 
 def _ratio(values: FloatArray, counts: FloatArray) -> FloatArray:

@@ -8,6 +8,7 @@ from shoal.service.aggregator import Aggregator, audit_log
 from shoal.service.audit import THREATS
 from shoal.service.dashboard import charts, checks
 from shoal.service.dashboard.auth import ReaderPage, StaffPage, ViewerPage
+from shoal.service.dashboard.definition import settings
 from shoal.service.dashboard.formatting import homogeneous, is_alarming
 from shoal.service.dashboard.progress import campaign_view
 from shoal.service.dashboard.rendering import PageRoute, redirect
@@ -17,6 +18,15 @@ from shoal.service.web.access import Name
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 MAX_ENTRIES = 500  # of the audit log, on its page
+TABLE_COLUMNS = {
+    "reward": ["round", "released, UTC", "reward", "holdout", "best single arm, estimated",
+               "first rounds"],
+    "sizes": ["round", "released, UTC", "smallest total", "mean total", "smallest group, by plan",
+              "smallest crowd", "C"],
+    "groups": ["round", "released, UTC", "whole", "merged", "withheld", "homogeneous"],
+    "estimates": ["arm", "mean", "low", "high", "best for", "spread"],
+}  # fmt: skip
+"""The head of each chart's table; that of ``shares`` names the arms."""
 
 
 @router.get("/")
@@ -51,9 +61,16 @@ def show_campaign(name: Name, page: ReaderPage) -> Response:
         learner=page.aggregator.epochs.learner_state(name),
         ahead=page.aggregator.epochs.ahead(name),
         finished=campaign.horizon is not None and view.now.number >= campaign.horizon,
+        archived=page.aggregator.directory.is_archived(name),
+        settings=settings(campaign, page.aggregator.directory.created_at(name)),
+        columns=TABLE_COLUMNS,
         data={
             "view": view.model_dump(),
-            "specs": charts.specs(least=campaign.min_reporters, noise=campaign.noise is not None),
+            "specs": charts.specs(
+                least=campaign.min_reporters,
+                noise=campaign.noise is not None,
+                holdout=campaign.holdout is not None,
+            ),
             "themes": charts.THEMES,
             "lines": charts.LINES,
         },
@@ -75,9 +92,16 @@ def show_anonymity(name: Name, page: ReaderPage) -> Response:
         alarming=is_alarming(series),
         contested=page.aggregator.releases.n_contested(name),
         abandoned=page.aggregator.n_abandoned(name),
-        checked=checks.latest(page.aggregator, name),
+        checked=(checked := checks.latest(page.aggregator, name)),
+        verdict=checks.verdict(checked, exact=campaign.noise is None),
         threats=THREATS,
     )
+
+
+@router.get("/guide")
+def show_guide(page: ViewerPage) -> Response:
+    """Show what the pages' words and numbers mean."""
+    return page.render("guide.html")
 
 
 def _row(aggregator: Aggregator, name: str) -> dict[str, Any]:
@@ -88,4 +112,6 @@ def _row(aggregator: Aggregator, name: str) -> dict[str, Any]:
         "n_arms": sum(arm.until is None for arm in directory.arms(name)),
         "least": directory.campaign(name).min_reporters,
         "last": aggregator.rounds.latest(name),
+        "created_at": directory.created_at(name),
+        "archived": directory.is_archived(name),
     }

@@ -8,7 +8,7 @@ from shoal.client.calls import Call, encode, path_of, read_as, read_nothing
 from shoal.wire import CountedRelease, Estimates, PlanWithEstimates, Release, Sync, TaskList
 
 LearntRelease = tuple[Release, BoolArray, IntArray]  # with who counts, and with whom
-Eligible = tuple[BoolArray, BoolArray]  # seats that hold an active user, and arms on offer
+Eligible = tuple[BoolArray, BoolArray, BoolArray]  # seats of active users, arms, seats held out
 
 
 def read_tasks(sync: Sync) -> Call[TaskList]:
@@ -47,9 +47,18 @@ def publish_plan(
 
 
 def unpack_eligible(packed: bytes, n_seats: int, n_arms: int) -> Eligible:
-    """Return who may play what, from a bit per seat and, from a new byte on, a bit per arm."""
-    end = (n_seats + 7) // 8
-    return _bits(packed[:end], n_seats), _bits(packed[end:], n_arms)
+    """Return who may play what, and who is held out.
+
+    From a bit per seat, a bit per arm and, where there is a holdout, a bit per seat again, each
+    from a new byte on.
+    """
+    n_bytes = (n_seats + 7) // 8
+    end = n_bytes + (n_arms + 7) // 8
+    held_out = packed[end:] or bytes(n_bytes)
+    return (
+        _bits(packed[:n_bytes], n_seats), _bits(packed[n_bytes:end], n_arms),
+        _bits(held_out, n_seats),
+    )  # fmt: skip
 
 
 def _bits(packed: bytes, count: int) -> BoolArray:

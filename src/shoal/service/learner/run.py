@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import delete, insert, select, update
 
-from shoal.arrays import BoolArray, IntArray
+from shoal.arrays import BoolArray, FloatArray, IntArray
 from shoal.errors import ShoalError
 from shoal.model import Feedback
 from shoal.model.container import pack, unpack
@@ -23,6 +23,9 @@ from shoal.service.campaign import Campaign, plan_hash
 from shoal.service.store import Database
 from shoal.service.store.learner import policies, runs
 from shoal.wire import Estimates, LearnerProgress, Total
+
+BELIEFS_USERS = 200  # that an answer about beliefs is of, if C is not more
+BELIEFS_GROWTH = 0.1  # of the rounds, until it is given again
 
 STATE_VERSION = 1
 """Of the form in which a policy's state is kept; 0.1 wrote none, and the same form."""
@@ -51,6 +54,8 @@ class CampaignRun:
         self.plan_round = 0
         self._arms = self._groups = np.empty(0, np.int32)  # as they were proposed
         self._numbers: set[int] = set()  # of the groups that are learnt from
+        self._held_out = np.zeros(campaign.seats, bool)
+        self._beliefs: tuple[int, tuple[FloatArray, FloatArray]] | None = None  # since which round
         self.policy = campaign.make_policy()
         self._gathered: dict[str, Any] | None = None  # None at the start of a plan
 
@@ -60,24 +65,39 @@ class CampaignRun:
         self.reading = progress.reading
 
     def plan(
-        self, number: int, occupied: BoolArray, offered: BoolArray
+        self,
+        number: int,
+        occupied: BoolArray,
+        offered: BoolArray,
+        held_out: BoolArray | None = None,
     ) -> tuple[IntArray, IntArray]:
         """Return each seat's arm and group for a round; -1 for absent, -1 for none.
 
-        ``occupied`` (n_seats,) seats may play ``offered`` (n_arms,) arms. The same state and the
-        same arguments give the same plan.
+        ``occupied`` (n_seats,) seats may play ``offered`` (n_arms,) arms. To the policy, those
+        ``held_out`` are absent: they play the arm that it estimates highest over all others, and
+        are grouped by the aggregator. The same state and the same arguments give the same plan.
         """
+        self._held_out = np.zeros(len(occupied), bool) if held_out is None else held_out
+        playing = occupied & ~self._held_out
         if not self.asked and self.campaign.is_flexible():
-            self.policy.allow(occupied[:, None] & offered)
+            self.policy.allow(playing[:, None] & offered)
         plan = self.policy.ask()
         self.asked = True
-        groups = np.where(occupied, plan.groups, -1).astype(np.int32)
+        groups = np.where(playing, plan.groups, -1).astype(np.int32)
         sizes = np.bincount(groups[groups >= 0], minlength=plan.n_groups + 1)
         groups[(groups >= 0) & (sizes[groups] < self.campaign.min_reporters)] = -1
-        arms = np.where(occupied, plan.arms, -1).astype(np.int32)
+        arms = np.where(playing, plan.arms, -1).astype(np.int32)
+        if self._held_out.any():
+            arms[occupied & self._held_out] = self._best_arm(playing, offered)
         self.plan_round, self._arms, self._groups = number, arms, groups
         self._numbers = set(groups.tolist())
         return arms, groups
+
+    def _best_arm(self, playing: BoolArray, offered: BoolArray) -> int:
+        """Return the arm on offer that has the highest mean so far, the first of equals."""
+        arm_means = self.policy.arm_means(playing)
+        assert arm_means is not None  # of a policy that a campaign with a holdout may have
+        return int(np.where(offered, arm_means[0], -np.inf).argmax())
 
     def adopt(self, groups: IntArray, frozen: str) -> bool:
         """Take over the groups of the plan in play; False where it is not this run's.
@@ -87,7 +107,7 @@ class CampaignRun:
         """
         if plan_hash(self._arms, groups) != frozen:
             return False
-        chosen = self._groups >= 0
+        chosen, groups = self._groups >= 0, np.where(self._held_out, -1, groups).astype(np.int32)
         if self.campaign.grouping == "aggregator":
             self.policy.regroup(groups)
             self._numbers = set(groups.tolist())
@@ -140,11 +160,38 @@ class CampaignRun:
         arm_means = self.policy.arm_means(occupied)
         if arm_means is None:
             return None
-        means, half_widths = (
-            [x if on else None for x, on in zip(part.clip(0, 1).tolist(), offered, strict=True)]
-            for part in arm_means
-        )
-        return Estimates(means, half_widths)
+
+        def shown(part: FloatArray) -> list[float | None]:
+            values = part.clip(0, 1).tolist()
+            return [x if on else None for x, on in zip(values, offered, strict=True)]
+
+        believed = self._believed(occupied)
+        if believed is None:
+            return Estimates(*map(shown, arm_means))
+        best, spread = believed
+        among = best / best[offered].sum()  # of the arms on offer
+        means, half_widths = map(shown, arm_means)
+        return Estimates(means, half_widths, shown(among), shown(spread))
+
+    def _believed(self, occupied: BoolArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return for which share of users each arm is the best, and how users differ on it.
+
+        It is of a sample of the ``occupied`` seats, and computed again when a tenth more rounds
+        have been learnt: it takes longer than a plan.
+        """
+        known, rounds = self._beliefs, self.policy.rounds
+        if known is None or rounds > (1 + BELIEFS_GROWTH) * known[0]:
+            users = np.flatnonzero(occupied)
+            n_users = max(BELIEFS_USERS, self.campaign.min_reporters)
+            if len(users) > n_users:
+                users = np.random.default_rng(rounds).choice(users, n_users, replace=False)
+            beliefs = self.policy.beliefs(users=users)
+            if beliefs is None:
+                return None
+            within = (beliefs.deviations**2).mean(axis=0)
+            spread = np.sqrt(beliefs.means.var(axis=0) + within)
+            known = self._beliefs = rounds, (beliefs.best.mean(axis=0), spread)
+        return known[1]
 
     def policy_state(self) -> bytes:
         """Return the policy's exact state."""

@@ -165,9 +165,9 @@ class Learner:
         _check_definition(task, run)
         name, number = task.campaign, task.round
         seats, n_arms = run.campaign.seats, run.campaign.n_arms
-        occupied, offered = calls.unpack_eligible(task.eligible, seats, n_arms)
-        arms, groups = run.plan(number, occupied, offered)
-        estimates = run.estimates(occupied, offered)
+        occupied, offered, held_out = calls.unpack_eligible(task.eligible, seats, n_arms)
+        arms, groups = run.plan(number, occupied, offered, held_out)
+        estimates = run.estimates(occupied & ~held_out, offered)
         try:
             self._client.run(calls.publish_plan(name, number, arms, groups, estimates))
         except ServiceError as error:

@@ -80,6 +80,7 @@ campaigns = _table(
     Column("source", Text),  # the name of the one token that reports, once it has
     Column("ending", Text),  # archived, or deleted: then the row is all there is
     Column("ended_at", BigInteger),
+    Column("holdout", LargeBinary),  # int8 per seat: its block, -1 for one that is not held out
 )
 
 arms = _table(
@@ -138,29 +139,51 @@ releases = _table(
     "releases", _round_key(), *_required("document", "reporters", "counted", of=LargeBinary)
 )
 
-# Of each arm that someone played. Group sizes are users by the plan; merged and homogeneous count
-# totals, withheld groups; the smallest total and all reporters are users behind totals.
-summaries = _table(
-    "summaries",
-    _campaign_key(),
-    *_key("number", "arm"),
-    *_required("users", "groups"),
-    Column("smallest_group", Integer),
-    *_required("totals"),
-    Column("smallest_total", Integer),
-    *_required("merged", "withheld", "homogeneous", "reporters"),
-    *_required("total", of=BigInteger),
-    rowid=False,
-)
 
-# The learner's means, then its half-widths: int32 per arm in millionths, -1 for none. They are not
-# beside the plan: a reader would have to pass over the seats' arms and groups.
+def _summary() -> list[Column[Any]]:
+    return [
+        *_required("users", "groups"),
+        Column("smallest_group", Integer),
+        *_required("totals"),
+        Column("smallest_total", Integer),
+        *_required("merged", "withheld", "homogeneous", "reporters"),
+        *_required("total", of=BigInteger),
+    ]
+
+
+# Of each arm that someone played. Group sizes are users by the plan; merged and homogeneous count
+# totals, withheld groups; the smallest total and all reporters are users behind totals. Who is held
+# out is in none of them: theirs are by block, as in a binary tree, and by the one arm they play.
+summaries = _table("summaries", _campaign_key(), *_key("number", "arm"), *_summary(), rowid=False)
+holdout_summaries = _table(
+    "holdout_summaries", _campaign_key(), *_key("number", "block"), *_required("arm"), *_summary(),
+    rowid=False,
+)  # fmt: skip
+
+# The learner's means, then its half-widths and, where it says what it believes of users, for which
+# share an arm is the best and how they differ on it: int32 per slot in millionths, -1 for none.
+# They are not beside the plan: a reader would have to pass over the seats' arms and groups.
 estimates = _table(
     "estimates",
     _campaign_key(),
     *_key("number"),
     *_required("millionths", of=LargeBinary),
     rowid=False,
+)
+
+# When each round was released, once more: beside their plans, a reader would pass over all seats.
+release_times = _table(
+    "release_times", _campaign_key(), *_key("number"), *_required("at", of=BigInteger), rowid=False
+)
+
+# What an operator writes at a round, for those who read the curves.
+notes = _table(
+    "notes",
+    _campaign_key(),
+    *_key("id"),
+    *_required("number"),
+    *_required("at", of=BigInteger),
+    *_required("author", "text", of=Text),
 )
 
 checks = _table(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.arrays import BoolArray, IntArray, LongArray
+from shoal.arrays import BoolArray, IntArray, LongArray, WholeArray
 from shoal.grouping import group_size, play_favourites, safe_size, small_crowds
 from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem
@@ -113,13 +113,15 @@ class JointPolicy(Policy):
         """Return each arm's mean over the users who are ``present``, from the posterior."""
         return self.posterior.arm_means(present)
 
-    def beliefs(self) -> Beliefs:
-        """Return what is believed of every user, from the posterior of both kinds of users."""
+    def beliefs(self, *, users: WholeArray | None = None) -> Beliefs:
+        """Return what is believed of users, from the posterior of both kinds of them."""
+        chosen = slice(None) if users is None else users
         shards = [
             mixed(shard_belief(self.posterior.belief, s)) for s in range(self.problem.n_shards)
         ]
         chances, means, variances = (
-            np.concatenate(parts, axis=2).transpose(0, 2, 1) for parts in zip(*shards, strict=True)
+            np.concatenate(parts, axis=2).transpose(0, 2, 1)[:, chosen]
+            for parts in zip(*shards, strict=True)
         )
         mean = (chances * means).sum(axis=0)
         variance = (chances * (variances + (means - mean) ** 2)).sum(axis=0)

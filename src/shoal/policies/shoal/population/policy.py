@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from shoal.arrays import BoolArray, IntArray, SmallFloatArray
+from shoal.arrays import BoolArray, IntArray, SmallFloatArray, WholeArray
 from shoal.grouping import RoundTotals, cut_crowds, group_size, safe_size
 from shoal.model import Feedback, Plan, Problem, Stateful
 from shoal.model.numbers import not_negative
@@ -91,12 +91,13 @@ class PopulationPolicy(Policy):
         variances = shares**2 @ np.array([belief.mean_variances for belief in beliefs])
         return ArmMeans.normal(means, np.sqrt(variances))
 
-    def beliefs(self) -> Beliefs:
-        """Return what is believed of every user, from the posterior of both kinds of users."""
+    def beliefs(self, *, users: WholeArray | None = None) -> Beliefs:
+        """Return what is believed of users, from the posterior of both kinds of them."""
+        chosen = slice(None) if users is None else users
         beliefs = [shard.belief for shard in self.shards]
         parts = [marginals(belief.prior(), belief.evidence) for belief in beliefs]
         chances, means, variances = (
-            np.concatenate(part, axis=1) for part in zip(*parts, strict=True)
+            np.concatenate(part, axis=1)[:, chosen] for part in zip(*parts, strict=True)
         )
         mean = (chances * means).sum(axis=0)
         variance = (chances * (variances + (means - mean) ** 2)).sum(axis=0)
