@@ -138,9 +138,9 @@ def killing(tree: Tree, seed: int, kills: list[int], rounds: list[int]) -> Itera
 
 def play(operator: Client, app: Client, number: int) -> None:
     """One round, however often a call must be repeated."""
-    ends = time.monotonic() + 120
+    ends = time.monotonic() + 600  # kernels may have to be compiled, on a busy machine
     while operator.open_round("chaos", number, wait=2.0).state == "wanted":
-        assert time.monotonic() < ends, "no plan for two minutes"
+        assert time.monotonic() < ends, "no plan for ten minutes"
     arms = app.assignments("chaos", number=number)
     rewards = {user: reward(user, number, arms[user]) for user in users(N_USERS)}
     assert app.report("chaos", number, rewards, batch_size=20) == []
