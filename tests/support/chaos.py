@@ -36,10 +36,12 @@ def reward(user: str, number: int, arm: str) -> float:
 
 
 def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
+    """A port below those that the kernel gives to clients: none of them takes it meanwhile."""
+    while True:
+        port = random.SystemRandom().randrange(10_000, 32_000)
+        with socket.socket() as taken, suppress(OSError):
+            taken.bind(("127.0.0.1", port))
+            return port
 
 
 @dataclass
@@ -98,7 +100,7 @@ class Tree:
 
     def stop(self) -> None:
         self.process.terminate()
-        self.process.wait(30)
+        self.process.wait(120)
         assert self.process.stdout is not None
         self.process.stdout.close()
 
