@@ -3,6 +3,7 @@
 ``make soak`` or ``python -m benchmarks soak``; SECONDS sets the time, STORE the store (``sqlite``
 or ``postgresql``), SEED the faults. Roles and the whole tree are killed, the disk is full for a
 while, the clock jumps by up to a day both ways, PostgreSQL is stopped at once and started again.
+A service that ends by itself, as one whose first start fails, is started again, as systemd does.
 Every round's totals must be exact, ``shoal doctor`` must find nothing, and memory must stay flat.
 """
 
@@ -31,6 +32,7 @@ SECONDS = int(os.environ.get("SECONDS", "1800"))
 STORE = os.environ.get("STORE", "sqlite")
 SEED = int(os.environ.get("SEED", "0"))
 STEPS = 1000  # the default of reward_steps
+MAX_AT_ONCE = 3  # faults before a round must be finished again: a start may take long
 MAX_GROWTH = 1.25  # of memory, from the second quarter of the time to the last
 DAY = 86_400.0
 
@@ -79,7 +81,16 @@ def _soak(
         acts["restart"] = restart
 
     def disturb() -> None:
+        last_round, at_once = 0, 0
         while not stopped.wait(rng.uniform(2.0, 8.0)):
+            if tree.process.poll() is not None:
+                tree.start()
+                faults["ended"] += 1
+            if number > last_round:
+                last_round, at_once = number, 0
+            elif at_once >= MAX_AT_ONCE:
+                continue
+            at_once += 1
             name = rng.choice(list(acts))
             with suppress(ProcessLookupError, FileNotFoundError, IndexError):
                 acts[name]()
@@ -89,9 +100,9 @@ def _soak(
     with tree:
         url = f"http://127.0.0.1:{tree.port}"
         with (
-            Client(url, tree.tokens["operator"], patience=180) as operator,
-            Client(url, tree.tokens["app"], patience=180) as app,
-            Client(url, tree.tokens["analyst"], patience=180) as analyst,
+            Client(url, tree.tokens["operator"], patience=600) as operator,
+            Client(url, tree.tokens["app"], patience=600) as app,
+            Client(url, tree.tokens["analyst"], patience=600) as analyst,
         ):
             campaign(operator)
             thread = threading.Thread(target=disturb, daemon=True)

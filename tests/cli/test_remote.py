@@ -131,7 +131,7 @@ def test_serve_takes_its_address_and_a_clash_is_one_line(tmp_path: Path) -> None
         done = subprocess.run(
             [sys.executable, "-m", "shoal.cli", "serve", "--host", "127.0.0.1", "--port", port,
              "--data", str(tmp_path / "data")],
-            env=os.environ, capture_output=True, text=True, timeout=60, check=False,
+            env=os.environ, capture_output=True, text=True, timeout=240, check=False,
         )  # fmt: skip
     assert done.returncode == 2
     errors = [line for line in done.stderr.splitlines() if line.startswith("Error")]

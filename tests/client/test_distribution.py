@@ -44,7 +44,7 @@ def test_the_client_alone_reports_a_click_from_an_empty_environment(
         operator.enrol("news", users(6))
         operator.open_round("news", 1)
         command = [str(python), "-I", "-c", CLICK, live.url, live.tokens["app"]]
-        done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, timeout=60)
+        done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, timeout=240)
     answer = json.loads(done.stdout)
     assert answer["arm"] in ("a", "b")
     assert answer["refused"] == []

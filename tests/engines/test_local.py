@@ -170,7 +170,7 @@ def test_a_script_without_a_main_guard_is_told_so(tmp_path: Path) -> None:
         "list(LocalEngine(n_workers=2).run(add, [1, 2]))\n"
     )
     done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=240
     )
     assert "must do so under `if __name__ == '__main__':`" in done.stderr
 

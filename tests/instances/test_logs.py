@@ -64,7 +64,7 @@ def test_another_scale_is_refused_with_an_offer() -> None:
 
 
 def test_text_instead_of_numbers_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match=r"must be numbers; 6 of 106 do not, such as '1,5'"):
+    with pytest.raises(InvalidInputError, match="6 of 106 are not, such as '1,5'"):
         from_log(log_with(["1,5"] * 5 + ["yes"]))
 
 

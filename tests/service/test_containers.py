@@ -303,10 +303,13 @@ def test_log_lines_are_json_where_the_settings_say_so(tmp_path: Path) -> None:
     try:
         wait_for(f"http://127.0.0.1:{port}/health")
         httpx.get(f"http://127.0.0.1:{port}/nowhere")
-        time.sleep(0.2)
+        ends = time.monotonic() + 120
+        while "GET none 404" not in log.read_text():  # it is written after the answer
+            assert time.monotonic() < ends
+            time.sleep(0.01)
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert any(line["message"].startswith("GET none 404") for line in lines)
     assert {line["level"] for line in lines} == {"INFO"}

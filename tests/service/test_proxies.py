@@ -39,7 +39,7 @@ def aggregator(folder: Path, **settings: str) -> Iterator[tuple[str, str]]:
 def visitor(address: str, *, verify: ssl.SSLContext | bool = True) -> httpx.Client:
     """Someone at another address of this machine."""
     transport = httpx.HTTPTransport(local_address=address, verify=verify)
-    return httpx.Client(transport=transport, timeout=30, headers={"Host": HOST})
+    return httpx.Client(transport=transport, timeout=120, headers={"Host": HOST})
 
 
 def nginx(folder: Path, port: int, service: str) -> list[str]:
@@ -106,12 +106,12 @@ def test_threat_30_a_proxy_hides_the_visitor(
                 assert "max-age" in answer.headers["strict-transport-security"]
         finally:
             proxy.terminate()
-            proxy.wait(30)
+            proxy.wait(120)
     assert shutil.which(program)
 
 
 def _wait(client: httpx.Client, url: str, named: dict[str, str], log: Path) -> None:
-    ends = time.monotonic() + 30
+    ends = time.monotonic() + 120
     while time.monotonic() < ends:
         try:
             if client.get(url, extensions=named).status_code == 200:

@@ -80,7 +80,7 @@ def serve(
     server = Server(config, stop=aggregator.notifier.close)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    ends = time.monotonic() + 20
+    ends = time.monotonic() + 120
     while not server.started and time.monotonic() < ends:
         time.sleep(0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
@@ -95,7 +95,7 @@ def serve(
             opened.close()
         live.learner.database.close()
         server.should_exit = True
-        thread.join(20)
+        thread.join(120)
 
 
 @contextmanager
@@ -112,4 +112,4 @@ def learning(live: Live) -> Iterator[None]:
         yield
     finally:
         stopped.set()
-        thread.join(20)
+        thread.join(120)

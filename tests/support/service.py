@@ -67,7 +67,7 @@ def start(
 def report(
     aggregator: Aggregator, rewards: dict[str, float], *, name: str = "news", number: int = 1
 ) -> list[tuple[int, str]]:
-    refused = aggregator.reports.submit(name, number, list(rewards.items())).result(timeout=30)
+    refused = aggregator.reports.submit(name, number, list(rewards.items())).result(timeout=120)
     return [(index, reason.name) for index, reason in refused]
 
 

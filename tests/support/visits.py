@@ -48,7 +48,7 @@ def play(live: Live, number: int, name: str = CAMPAIGN) -> None:
 
 
 def wait(done: Callable[[], bool]) -> None:
-    ends = time.monotonic() + 30
+    ends = time.monotonic() + 120
     while not done():
         assert time.monotonic() < ends
         time.sleep(0.01)
@@ -58,7 +58,7 @@ class Visitor:
     """Someone with a browser that runs no script."""
 
     def __init__(self, live: Live, role: str = "") -> None:
-        self.http = httpx.Client(base_url=live.url, timeout=30)
+        self.http = httpx.Client(base_url=live.url, timeout=120)
         if role:
             answer = self.http.post("/login", data={"token": live.tokens[role]})
             assert answer.status_code == 303, answer.text

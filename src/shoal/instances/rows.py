@@ -142,8 +142,8 @@ def _refuse_many(bad: pl.Series, n_rows: int, column: str, rule: str, offer: str
         return
     values = ", ".join(repr(value) for value in bad.unique(maintain_order=True).head(4))
     raise InvalidInputError(
-        f"rewards in column {column!r} must {rule}; {len(bad):,} of {n_rows:,} do not, such as "
-        f"{values}.{offer}"
+        f"rewards in column {column!r} must {rule}; {len(bad):,} of {n_rows:,} "
+        f"{'are' if rule.startswith('be ') else 'do'} not, such as {values}.{offer}"
     )
 
 

@@ -129,6 +129,7 @@ def test_a_large_population_is_played_by_a_sample_with_room_for_groups() -> None
         ),
         ({"rate": None, "means": [[0.5]]}, "n_users must be left out beside means; got 300"),
         ({"n_users": None}, "n_users must be a whole number of at least 1; got None"),
+        ({"n_arms": 1}, "n_arms must be at least 2, for there to be a choice; got 1"),
         ({"horizon": 0}, "horizon must be a whole number of at least 1; got 0"),
         ({"n_runs": 1}, "n_runs must be a whole number of at least 2; got 1"),
         ({"at_least": 0}, "at_least must be a whole number of at least 1; got 0"),

@@ -55,7 +55,7 @@ def test_kills_at_random_times_change_nothing(tmp_path: Path) -> None:
     assert len(written) >= N_KILLS // 2
     assert not status(out).at_work
     with start(file, out) as running:
-        said, _ = running.communicate(timeout=120)
+        said, _ = running.communicate(timeout=240)
     assert running.returncode == 0
     assert json.loads(said)["before"] == len(written)
     assert written.items() <= cells(out).items()
@@ -105,7 +105,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path) -> None:
         assert found.running == 2
         assert found.seconds_left is not None
         running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=60)
+        _, said = running.communicate(timeout=240)
     assert running.returncode == 130
     assert "Stopped; the same command goes on with what is missing." in said
     assert "Traceback" not in said

@@ -27,11 +27,11 @@ def test_look_ups_and_reports_do_not_wait_for_a_change_that_is_being_stored(
         sqlite_aggregator.directory.lock,
     ):
         assert (
-            other.submit(sqlite_aggregator.rounds.cached_round, "news", None).result(timeout=30)
+            other.submit(sqlite_aggregator.rounds.cached_round, "news", None).result(timeout=120)
             == 1
         )
         refused = other.submit(report, sqlite_aggregator, dict.fromkeys(users(12), 1.0))
-        assert refused.result(timeout=30) == []
+        assert refused.result(timeout=120) == []
 
 
 def test_a_round_is_cached_once_its_plan_and_the_roster_have_been_read(
@@ -78,17 +78,17 @@ def test_a_value_that_is_loaded_beside_a_write_is_not_kept(sqlite_stores: Stores
     def load(connection: Connection, key: str) -> str:
         value = next(values)
         loading.set()
-        assert written.wait(30)
+        assert written.wait(120)
         return value
 
     cache: Cache[str, str] = Cache(database, load)
     with ThreadPoolExecutor(1) as other:
         before = other.submit(cache.get, "key")
-        assert loading.wait(30)
+        assert loading.wait(120)
         with cache.write("key"):
             pass
         written.set()
-        assert before.result(timeout=30) == "old"
+        assert before.result(timeout=120) == "old"
     assert [cache.get("key") for _ in range(2)] == ["new", "new"]
     database.close()
 

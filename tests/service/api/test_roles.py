@@ -58,7 +58,7 @@ def call(live: Live, method: str, path: str, token: str | None) -> httpx.Respons
     headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
     address = path.format(name="nothing", token="new", number=1, user="nobody", arm="none")
     body = MAKERS.get(path) if method in ("PUT", "POST") else None
-    return httpx.request(method, live.url + address, headers=headers, json=body, timeout=20)
+    return httpx.request(method, live.url + address, headers=headers, json=body, timeout=120)
 
 
 def test_threat_20_token_confusion(sqlite_stores: Stores) -> None:

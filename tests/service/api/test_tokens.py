@@ -70,6 +70,8 @@ def test_a_bound_token_must_say_where_and_the_last_admin_stays(sqlite_stores: St
                 admin.token("x", role)
         with pytest.raises(ServiceError, match="succeeds must be left out"):
             admin.token("x", "analyst", campaigns=["*"], succeeds="app")
+        with pytest.raises(ServiceError, match="campaigns must be left out"):
+            admin.token("x", "admin", campaigns=["news"])  # it could make tokens of all others
         for attempt in (
             lambda: admin.revoke("admin"),
             lambda: admin.token("admin", "operator"),
@@ -111,6 +113,9 @@ def test_threat_32_nobody_can_tell_who_did_it(stores: Stores) -> None:
         bound = admin.token("bound", "operator", campaigns=["other"])
         with Client(live.url, bound) as other:
             assert other.audit() == []
+            seen = other.tokens()
+            assert "phone" not in seen
+            assert seen["bound"].campaigns == ["other"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from fastapi.routing import APIRoute
 from tests.support.live import Live, serve
 from tests.support.stores import Stores
-from tests.support.visits import CAMPAIGN, Visitor, create
+from tests.support.visits import CAMPAIGN, FORM, Visitor, create
 
 from shoal.service import application
 
@@ -96,6 +96,28 @@ def test_a_form_is_taken_from_its_roles_own_page_alone(live: Live, path: str) ->
             assert "must be sent from a page of this site" in answer.text
     assert live.aggregator.rounds.latest(CAMPAIGN) is None
     assert set(live.aggregator.access.roles()) == set(live.tokens)
+
+
+def test_a_token_of_another_campaign_opens_nothing_of_this_one(live: Live) -> None:
+    """Not even its name shows, on any page or in any form."""
+    for role in ("operator", "analyst"):
+        name = f"other-{role}"
+        issued = live.aggregator.access.issue(name, role, campaigns=["other"])
+        live.tokens[name] = issued
+        with Visitor(live, name) as visitor:
+            for path in PAGES:
+                answer = visitor.http.get(path)
+                inside = role in PAGES[path] and not path.startswith(PLACE)
+                assert answer.status_code == (200 if inside else 403), path
+                assert CAMPAIGN not in answer.text.replace(path, ""), path
+            for path in FORMS if role == "operator" else ():
+                answer = visitor.send(path, **FORM | {"name": CAMPAIGN})
+                if path == "/new-campaign/check":
+                    assert answer.json()["name"].endswith("that your token is bound to")
+                else:
+                    assert answer.status_code == (403 if path.startswith(PLACE) else 422), path
+        live.aggregator.access.revoke(live.tokens.pop(name).split(".")[1])
+    assert live.aggregator.directory.names() == [CAMPAIGN]
 
 
 def test_one_sessions_forms_are_not_anothers(live: Live) -> None:

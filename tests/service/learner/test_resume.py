@@ -165,7 +165,7 @@ def test_threat_17_a_release_that_was_read_and_not_learnt_is_never_played_again(
         back_up(live.aggregator.database, "aggregator", backup)
         live.client("operator").close_round("news", 2)
         arguments = [sqlite_stores.learner, live.url, live.tokens["learner"]]
-        done = subprocess.run([sys.executable, "-c", KILLED, *arguments], timeout=60, check=False)
+        done = subprocess.run([sys.executable, "-c", KILLED, *arguments], timeout=240, check=False)
         assert done.returncode == -signal.SIGKILL
     file.unlink()
     database = Database(sqlite_stores.aggregator)

@@ -34,5 +34,5 @@ def test_a_process_whose_lock_on_postgresql_is_lost_ends(postgres: str) -> None:
             "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
         ).fetchall()
         assert ended == [(True,)]
-        assert process.wait(30) == 1
+        assert process.wait(120) == 1
         assert "the connection that holds the store is lost" in process.stderr.read()

@@ -187,7 +187,8 @@ class Price:
                 f"the least that is recommended."
             )
         if chosen is None:
-            tried = ", ".join(str(cost.min_group_size) for cost in self._candidates)
+            *others, last = (str(cost.min_group_size) for cost in self._candidates)
+            tried = f"{', '.join(others)} or {last}" if others else last
             likely = max(self._candidates, key=lambda cost: cost.gain.mean)
             return (
                 f"Show everyone the best single arm: within {horizon:,} rounds, learning from "

@@ -119,6 +119,8 @@ def _cell(
 ) -> Cell:
     """Return what all cells have in common."""
     _check_learner(policy)
+    if whole.n_arms < 2:
+        raise InvalidInputError("n_arms must be at least 2, for there to be a choice; got 1.")
     chosen = resolve_options(policy, options, instance=whole.instance, tuned=tuned)
     played = replace(whole, n_users=_check_sample(sample, whole))
     return Cell(played, policy, chosen, purpose=PURPOSE, n_checkpoints=STRETCHES)

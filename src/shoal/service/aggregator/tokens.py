@@ -56,11 +56,14 @@ class Holder:
         """Return whether the token is bound to a campaign."""
         return self.campaigns is None or campaign in self.campaigns
 
-    def record(self) -> TokenRecord:
-        """Return what may be shown of it."""
+    def record(self, campaigns: frozenset[str] | None = None) -> TokenRecord:
+        """Return what may be shown of it to a token of ``campaigns``, None for all of them."""
+        scope = self.campaigns
+        if scope is not None and campaigns is not None:
+            scope &= campaigns
         return TokenRecord(
-            self.role, scope_names(self.campaigns), self.created_at, self.expires_at,
-            self.last_used, self.succeeds,
+            self.role, scope_names(scope), self.created_at, self.expires_at, self.last_used,
+            self.succeeds,
         )  # fmt: skip
 
 
@@ -161,10 +164,14 @@ class Access:
         """Return the role of each token by name."""
         return {name: holder.role for name, holder in self._holders.get(None).items()}
 
-    def records(self) -> dict[str, TokenRecord]:
-        """Return what may be shown of each token, by name."""
+    def records(self, campaigns: frozenset[str] | None) -> dict[str, TokenRecord]:
+        """Return what may be shown of the tokens of some campaigns, by name; None is all."""
         self.keep_uses()
-        return {name: holder.record() for name, holder in sorted(self._holders.get(None).items())}
+        return {
+            name: holder.record(campaigns)
+            for name, holder in sorted(self._holders.get(None).items())
+            if campaigns is None or any(map(holder.covers, campaigns))
+        }
 
     def role_of(self, token: str) -> Role | None:
         """Return the role that a token is bound to, None for an unknown token."""

@@ -37,10 +37,15 @@ RotationBody = Annotated[
 ]
 
 
-@router.get("/tokens", tags=["tokens"], dependencies=[allow("admin", "operator")])
-def list_tokens(aggregator: Service) -> TokenList:
-    """List the tokens: who may do what, until when, and on which day each was last used."""
-    return TokenList(aggregator.access.records())
+@router.get("/tokens", tags=["tokens"])
+def list_tokens(
+    aggregator: Service, holder: Annotated[Holder, allow("admin", "operator")]
+) -> TokenList:
+    """List the tokens: who may do what, until when, and on which day each was last used.
+
+    A token of some campaigns sees those of the same ones.
+    """
+    return TokenList(aggregator.access.records(holder.campaigns))
 
 
 @router.put("/tokens/{token}", tags=["tokens"], dependencies=[allow("admin")])
@@ -49,6 +54,8 @@ def issue_token(name: TokenName, request: TokenBody, aggregator: Service) -> Iss
     role, campaigns = cast("Role", request.role), request.campaigns
     if campaigns is None and role in BOUND:
         raise ProblemError(INVALID, f"campaigns must name the campaigns of a token of role {role}")
+    if role == "admin" and campaigns not in (None, [EVERY_CAMPAIGN]):
+        raise ProblemError(INVALID, "campaigns must be left out for a token of role admin")
     if request.succeeds is not None and role != "app":
         raise ProblemError(INVALID, "succeeds must be left out but for a token of role app")
     days = request.expires_days

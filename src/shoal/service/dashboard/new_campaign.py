@@ -156,6 +156,8 @@ def _read(form: FormData, page: PageRequest, *, quick: bool = False) -> Draft:
             "must be 1 to 64 letters, digits, dots, hyphens or underscores, the first one a "
             "letter or digit"
         )
+    elif not page.session.holder.covers(values["name"]):
+        errors["name"] = "must be one of the campaigns that your token is bound to"
     elif values["name"] in directory.names():
         errors["name"] = "is the name of another campaign"
     campaign = None

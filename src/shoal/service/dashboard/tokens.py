@@ -37,6 +37,8 @@ def create_token(form: AdminForm, page: AdminPage) -> Response:
         return _tokens(page, error="The role must be one of those in the list.")
     if not scope and role in BOUND:
         return _tokens(page, error=f"Name the campaigns of the {role} token, or * for all.")
+    if scope not in ([], [EVERY_CAMPAIGN]) and role == "admin":
+        return _tokens(page, error="An admin's token is for all campaigns: name none.")
     if not all(part == EVERY_CAMPAIGN or re.fullmatch(NAME, part) for part in scope):
         return _tokens(page, error="Campaigns must be names, or * for all of them.")
     if days and not (days.isascii() and days.isdecimal() and 1 <= int(days[:9]) <= MAX_DAYS):
@@ -104,5 +106,5 @@ def _consequence(role: str | None) -> str:
 
 
 def _tokens(page: PageRequest, *, token: str = "", error: str = "") -> Response:
-    tokens = page.aggregator.access.records()
+    tokens = page.aggregator.access.records(page.session.holder.campaigns)
     return page.render("tokens.html", error=error, tokens=tokens, token=token)
