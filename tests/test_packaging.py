@@ -24,6 +24,10 @@ EXTRAS = {
     "client": ["service"],
     "engines": ["cluster"],
     "experiments/audience.py": ["service"],
+    "experiments/comparison.py": ["figures"],  # a chart of its own, where it is asked for
+    "experiments/price/costs.py": ["figures"],
+    "experiments/record.py": ["figures"],
+    "model/plan.py": ["figures"],
     "service": ["service", "postgres", "dp"],
     "wire.py": ["service"],
 }

@@ -18,6 +18,14 @@ from tests.support.pages import ROOT, blocks
 
 SITE = ROOT / "build" / "site"
 LOADED = re.compile(r"<(?:script|img|link|iframe|source)\b[^>]*?\b(?:src|href)=\"([^\"]+)\"")
+NO_TRANSITIONS = """
+addEventListener("DOMContentLoaded", () => {
+  const style = document.createElement("style");
+  style.textContent = "* { transition: none !important }";
+  document.head.append(style);
+});
+"""
+"""A colour on its way from light to dark has a contrast that nobody sees."""
 EXAMINED = [
     "index.html",
     "faq.html",
@@ -46,6 +54,7 @@ def page(browser: Browser, site: Path) -> Iterator[Page]:
             elsewhere.append(request.url)
 
     with browser.new_context(offline=True) as context:
+        context.add_init_script(NO_TRANSITIONS)
         opened = context.new_page()
         opened.on("request", record)
         yield opened

@@ -53,7 +53,7 @@ class MAB:
     >>> decisions = mab.predict()
     >>> mab.partial_fit(decisions, [1 if arm == "a" else 0 for arm in decisions], range(40))
     >>> mab.feedback
-    Feedback(n_groups=7, n_released=7, n_reported=35)
+    Feedback(n_groups=8, n_released=8, n_reported=40)
     """
 
     def __init__(

@@ -26,8 +26,8 @@ ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(
     r"^(?P<indent> *)```(?P<language>\w*)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
 )
-TIMES = re.compile(r"\d[\d,.]* (M|million|s)\b")
-"""What differs from run to run: seconds, and millions of user-rounds a second."""
+TIMES = re.compile(r"\d[\d,.]* (M|million|s|user-rounds/s)\b")
+"""What differs from run to run: seconds, and user-rounds a second."""
 
 COLUMNS = "80"
 """The width of a terminal whose lines fit the site."""

@@ -4,6 +4,7 @@ A terminal that knows ASCII alone (``LANG=C``, ``PYTHONIOENCODING=ascii``, an ol
 the nearest ASCII: "+-" for "±", ">=" for "≥".
 """
 
+import _thread
 import codecs
 import os
 import signal
@@ -84,10 +85,16 @@ class Interrupts:
     pressed = False
 
     def handle(self, number: int, frame: object) -> None:
-        """Raise KeyboardInterrupt, and let no finaliser print a traceback of it."""
+        """Raise KeyboardInterrupt, again if a finaliser or a callback has swallowed it."""
         self.pressed = True
-        sys.unraisablehook = lambda _: None
+        sys.unraisablehook = _interrupt_again
         raise KeyboardInterrupt
+
+
+def _interrupt_again(unraisable: "sys.UnraisableHookArgs") -> None:
+    """Print nothing of what fails after Ctrl-C; raise it where it can end the command."""
+    if unraisable.exc_type is KeyboardInterrupt:
+        _thread.interrupt_main()
 
 
 @contextmanager

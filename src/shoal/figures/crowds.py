@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from shoal.figures.style import COLOURS, STYLE
 
 WIDTH, HEIGHT_PER_ARM = 520, 34
-LIGHT = "#d8d8d8"
+NO_GROUP_COLOUR = "#d8d8d8"
 
 
 def crowds_figure(
@@ -30,7 +30,7 @@ def crowds_figure(
         .with_columns(start=pl.col("end") - pl.col("users"))
     )
     colour = alt.Color("kind:N", title=None, sort=["group", "no group"]).scale(
-        domain=["group", "no group"], range=[COLOURS[0], LIGHT]
+        domain=["group", "no group"], range=[COLOURS[0], NO_GROUP_COLOUR]
     )
     bars = (
         alt.Chart(parts)

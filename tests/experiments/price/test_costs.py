@@ -83,7 +83,7 @@ def test_without_a_gain_that_is_shown_everyone_gets_the_best_arm() -> None:
     assert found.recommended is None
     assert found.recommendation == (
         "Show everyone the best single arm: within 300 rounds, learning from groups of at least "
-        "5, 20 users is not shown to earn more (20% (-488% to 528%))."
+        "5 or 20 users is not shown to earn more (20% (-488% to 528%))."
     )
     assert found.to_dict()["recommended"] is None
 
