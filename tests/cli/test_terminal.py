@@ -58,7 +58,6 @@ def test_help_tells_a_story_and_shows_choices() -> None:
 
 
 COMPLETE = r"""
-shoal() { "$PYTHON" -m shoal.cli "$@"; }
 eval "$(_SHOAL_COMPLETE=bash_source shoal)"
 complete -p shoal > /dev/null || exit 3
 for line in "shoal sim" "shoal simulate elimination-l" "shoal compare --policies ucb,thom" \
@@ -72,12 +71,15 @@ done
 """
 
 
-def test_bash_completes_commands_and_names() -> None:
+def test_bash_completes_commands_and_names(tmp_path: Path) -> None:
     bash = shutil.which("bash")
     assert bash
+    command = tmp_path / "shoal"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m shoal.cli "$@"\n')
+    command.chmod(0o755)
     done = subprocess.run(
         [bash, "-c", COMPLETE],
-        env=os.environ | {"PYTHON": sys.executable},
+        env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         check=False,
