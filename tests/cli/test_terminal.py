@@ -111,18 +111,41 @@ def test_ctrl_c_ends_a_command_in_one_line(command: str, loaded: str) -> None:
         [*SHOAL, *ENDLESS[command]], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as running:
         wait_for(running.pid, loaded)
-        for _ in range(12):  # some imports swallow one: a user presses it again
-            running.send_signal(signal.SIGINT)
-            with suppress(subprocess.TimeoutExpired):
-                running.wait(timeout=20)
-                break
-        else:
-            running.kill()
+        running.send_signal(signal.SIGINT)  # once: it must not be lost
+        with suppress(subprocess.TimeoutExpired):
+            running.wait(timeout=120)
+        running.kill()
         out, err = running.communicate()
     assert running.returncode == 130, err
     assert "Traceback" not in err
     assert err.splitlines()[-1] == "Stopped."
     assert out == ""
+
+
+SWALLOWED = """
+import os, signal
+from shoal.cli.streams import watch_interrupts
+
+class Finalised:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        sum(range(10_000_000))  # it arrives here, where Python drops what is raised
+
+with watch_interrupts():
+    try:
+        Finalised()
+        sum(range(10_000_000))
+        print("lost")
+    except KeyboardInterrupt:
+        print("raised again")
+"""
+
+
+def test_ctrl_c_in_a_finaliser_is_raised_again() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SWALLOWED], capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("raised again\n", "")
 
 
 def wait_for(pid: int, package: str) -> None:

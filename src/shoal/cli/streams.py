@@ -83,18 +83,28 @@ class Interrupts:
     """Whether Ctrl-C was pressed: what fails after it fails because of it."""
 
     pressed = False
+    _again: threading.Timer | None = None
 
     def handle(self, number: int, frame: object) -> None:
         """Raise KeyboardInterrupt, again if a finaliser or a callback has swallowed it."""
         self.pressed = True
-        sys.unraisablehook = _interrupt_again
+        sys.unraisablehook = self._interrupt_again
         raise KeyboardInterrupt
 
+    def _interrupt_again(self, unraisable: "sys.UnraisableHookArgs") -> None:
+        """Print nothing of what fails after Ctrl-C; raise it where it can end the command.
 
-def _interrupt_again(unraisable: "sys.UnraisableHookArgs") -> None:
-    """Print nothing of what fails after Ctrl-C; raise it where it can end the command."""
-    if unraisable.exc_type is KeyboardInterrupt:
-        _thread.interrupt_main()
+        That is a moment later: what is raised in here would be swallowed as well.
+        """
+        if unraisable.exc_type is KeyboardInterrupt:
+            self._again = threading.Timer(0.01, _thread.interrupt_main)
+            self._again.daemon = True
+            self._again.start()
+
+    def forget(self) -> None:
+        """Raise nothing any more."""
+        if self._again is not None:
+            self._again.cancel()
 
 
 @contextmanager
@@ -109,5 +119,6 @@ def watch_interrupts() -> Iterator[Interrupts]:
     try:
         yield interrupts
     finally:
+        interrupts.forget()
         signal.signal(signal.SIGINT, before)
         sys.unraisablehook = hook
