@@ -46,6 +46,8 @@ REPORTING = [
 POPULATIONS = [
     Row("clustered clicks, N=5,000 K=10 C=20 T=500", clicks, 20, 10, "0.42", horizon=500,
         policies=("shoal", TOLD, "pooled-thompson", "best-arm", "thompson")),
+    Row("clustered clicks, N=5,000 K=10 C=50 T=500", clicks, 50, 10, "", horizon=500,
+        policies=("shoal", TOLD, "pooled-thompson", "best-arm", "thompson")),
     Row("linear dimension 3, N=2,000 K=10 C=10 T=500", tastes, 10, 10, "0.38", horizon=500,
         policies=("shoal", TOLD, "pooled-thompson", "best-arm", "thompson")),
     Row("clustered clicks, participation 0.7", clicks, 20, 10, "", horizon=500,

@@ -16,9 +16,11 @@ from shoal.engines import LocalEngine, Tick
 from shoal.experiments import simulate
 from shoal.instances import clustered, linear, uniform
 
-DRAWS = 12  # of each kind
-POLICIES = ("shoal", "pooled-thompson", "pooled-elimination", "explore-then-commit", "best-arm")
-RIVALS = POLICIES[1:4]  # best-arm is told what is best
+DRAWS = 25  # of each kind
+POLICIES = (
+    "shoal", "pooled-thompson", "pooled-elimination", "explore-then-commit", "best-arm", "thompson"
+)  # fmt: skip
+RIVALS = POLICIES[1:4]  # best-arm is told what is best, thompson sees every reward
 USERS = (6, 2_500)
 HORIZONS = (100, 30_000)
 MOST = 3_000_000  # user-rounds
@@ -94,7 +96,11 @@ def main() -> None:
         shares = np.array([found[kind, draw] for draw in range(DRAWS)])
         ratios = shares[:, 0] / shares[:, 1:4].min(axis=1)
         means = (f"{share:.3f}" for share in shares.mean(axis=0))
-        lines.append((kind, *means, f"{(ratios <= FEW).sum()} of {DRAWS}", f"{ratios.max():.2f}"))
+        seen = shares[:, 0] / shares[:, -1]  # against who sees every reward
+        lines.append(
+            (kind, *means, f"{(ratios <= FEW).sum()} of {DRAWS}", f"{ratios.max():.2f}",
+             f"{np.exp(np.log(seen).mean()):.2f}", f"{seen.max():.2f}")
+        )  # fmt: skip
     page(
         "survey",
         "A survey",
@@ -104,13 +110,36 @@ def main() -> None:
         f"{HORIZONS[1]:,} rounds but at most {MOST:,} user-rounds; all drawn, evenly on a "
         "logarithmic scale but for the arms. One "
         "run each. The mean over instances of the regret as a share of random play's; `best-arm` "
-        "is told which single arm is best for all. No policy has an option set.",
-        table(["means", *(f"`{p}`" for p in POLICIES), "`shoal` is best", "at worst"], lines),
+        "is told which single arm is best for all, and `thompson` sees every reward. No policy "
+        "has an option set.",
+        table(
+            [
+                "means",
+                *(f"`{p}`" for p in POLICIES),
+                "`shoal` is best",
+                "at worst",
+                "of `thompson`",
+                "at worst",
+            ],
+            lines,
+        ),
         "`shoal` is counted best where no other anonymous learner has less regret by more than "
-        f"{FEW - 1:.0%}. The last column is the largest ratio of its regret to that of the best of "
-        "them.",
+        f"{FEW - 1:.0%}; beside it is the largest ratio of its regret to that of the best of "
+        "them. The last two columns are its ratio to `thompson`'s: geometric mean, and largest.",
+        _against_thompson(found),
         "Where it is not:",
         _losses(found),
+    )
+
+
+def _against_thompson(found: dict[tuple[str, int], Means]) -> str:
+    ratios = np.array([shares[0] / shares[-1] for shares in found.values()])
+    sizes = np.array([instance(*task).min_group_size for task in found])
+    best = np.mean([shares[0] <= FEW * shares[1:4].min() for shares in found.values()])
+    return (
+        f"Over all {len(found)} instances: best of the anonymous learners in {best:.0%}; "
+        f"{np.exp(np.log(ratios).mean()):.2f} times `thompson`'s regret by the geometric mean, "
+        f"{ratios.max():.1f} at worst, and more than C times in {(ratios > sizes).sum()}."
     )
 
 
