@@ -112,6 +112,7 @@ def test_a_short_log_says_that_it_can_not_tell_and_how_many_rows_it_lacks() -> N
     assert f"collect about {unknown.more_rows:,} more rows a user" in unknown.tells
 
 
+@pytest.mark.slow
 def test_the_log_says_in_words_what_it_can_tell() -> None:
     rng = np.random.default_rng(5)
     alike = estimate(np.full((700, 2), 0.5), 170, rng, check=True)
