@@ -95,7 +95,7 @@ pages:
 	$(SITE) --fresh-env
 
 kernels:  # all are compiled on one core while the checks run on the other
-	$(BIN)/pytest -m kernels
+	$(BIN)/pytest -m kernels tests/recordings
 
 quick:
 	$(BIN)/pytest -n 2 --quick

@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
-from tests.support.arithmetic import pin_kernels
+from tests.support.arithmetic import limit_threads, pin_kernels
 from tests.support.workers import GroupScheduling
 
 if TYPE_CHECKING:
+    import numpy as np
     from playwright.sync_api import Browser
 
 pin_kernels()
+limit_threads()
 
 # A shell that runs the tests in the background ignores Ctrl-C for them and for all they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -74,6 +75,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> GroupSche
 
 @pytest.fixture
 def rng() -> np.random.Generator:
+    import numpy as np
+
     return np.random.default_rng(20220914)
 
 

@@ -125,6 +125,7 @@ def test_an_address_where_nothing_answers_is_named_within_seconds(
         assert f"no service answers at {url}" in done.output
 
 
+@pytest.mark.slow
 def test_serve_takes_its_address_and_a_clash_is_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])

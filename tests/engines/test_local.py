@@ -32,6 +32,11 @@ def square(task: int, tick: Tick) -> tuple[int, int]:
     return task * task, os.getpid()
 
 
+def run_in_one_worker(work: Callable[[int, Tick], object], tasks: list[int]) -> None:
+    """Run tasks in a process of their own, as ``lost`` asks for, and in no second one."""
+    assert list(LocalEngine(n_workers=1).run(work, tasks, lost=lambda index, error: None))
+
+
 @pytest.mark.parametrize("n_workers", [1, 2])
 def test_every_task_is_done_once_whatever_the_number_of_workers(n_workers: int) -> None:
     ticks: list[int] = []
@@ -65,7 +70,7 @@ def test_who_watches_is_told_of_compilation_here_or_in_workers(n_workers: int) -
 
 def test_an_error_in_a_worker_is_raised_here_as_it_is() -> None:
     with pytest.raises(InvalidInputError, match="task must be at least 0; got -1"):
-        list(LocalEngine(n_workers=2).run(square, [3, -1, 2]))
+        run_in_one_worker(square, [3, -1, 2])
 
 
 def test_workers_must_be_positive() -> None:
@@ -89,6 +94,7 @@ def many(task: int, tick: Tick) -> int:
     return task
 
 
+@pytest.mark.slow
 def test_workers_tell_how_far_they_are_only_now_and_then() -> None:
     ticks: list[int] = []
     list(LocalEngine(n_workers=2).run(many, range(4), tick=ticks.append))
@@ -159,9 +165,10 @@ def unsendable(task: int, tick: Tick) -> object:
 
 def test_a_result_that_can_not_be_sent_is_told_in_one_line() -> None:
     with pytest.raises(ShoalError, match="a worker's result must be sendable"):
-        list(LocalEngine(n_workers=2).run(unsendable, [1, 2]))
+        run_in_one_worker(unsendable, [1, 2])
 
 
+@pytest.mark.slow
 def test_a_script_without_a_main_guard_is_told_so(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
@@ -181,9 +188,10 @@ def unknown(task: int, tick: Tick) -> int:
 
 def test_an_unknown_name_in_a_worker_keeps_its_suggestion() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'ucb'"):
-        list(LocalEngine(n_workers=2).run(unknown, [1, 2]))
+        run_in_one_worker(unknown, [1, 2])
 
 
+@pytest.mark.slow
 def test_a_second_interrupt_does_not_keep_workers_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     ended, interrupts, end = list[object](), [KeyboardInterrupt()], _Worker.end
 

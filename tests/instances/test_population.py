@@ -20,6 +20,8 @@ from shoal.instances.population.estimate import WORTHWHILE, _strata, weighted_qu
 from shoal.instances.population.moments import estimate_moments
 from shoal.instances.population.posterior import Model, normal_gains
 
+N_USERS = 250  # of the tests over many logs; the time that an estimate takes grows with the square
+
 
 def log_of(
     means: FloatArray, rows: int, rng: np.random.Generator
@@ -57,7 +59,7 @@ def test_users_who_agree_have_no_gain() -> None:
         n_arms, rows = int(rng.integers(2, 7)), int(rng.choice([5, 13, 50]))
         rate = float(rng.choice([0.02, 0.18, 0.5]))
         arms = rate * (rng.uniform(0.5, 1.5, n_arms) if seed % 2 else np.ones(n_arms))
-        population = estimate(np.tile(arms, (500, 1)), rows, rng)
+        population = estimate(np.tile(arms, (N_USERS, 1)), rows, rng)
         claimed.append(population.gain.median / population.best_arm)
         above += population.gain.low > 1e-3 * population.best_arm
     assert above <= 5
@@ -80,9 +82,9 @@ def test_the_true_gain_lies_inside_for_every_kind_of_taste() -> None:
         rng = np.random.default_rng([seed, 3])
         n_arms, rate = int(rng.integers(2, 6)), float(rng.choice([0.05, 0.15, 0.4]))
         kinds = [
-            clustered(500, n_arms, rate=rate, spread=0.3, rng=rng),
-            rng.beta(20 * rate, 20 * (1 - rate), (500, n_arms)),
-            1 / (1 + np.exp(-np.log(rate / (1 - rate)) - rng.normal(size=(500, 2))
+            clustered(N_USERS, n_arms, rate=rate, spread=0.3, rng=rng),
+            rng.beta(20 * rate, 20 * (1 - rate), (N_USERS, n_arms)),
+            1 / (1 + np.exp(-np.log(rate / (1 - rate)) - rng.normal(size=(N_USERS, 2))
                             @ rng.normal(size=(2, n_arms)) / 3)),
         ]  # fmt: skip
         means = kinds[seed % 3]
@@ -110,6 +112,7 @@ def test_a_short_log_says_that_it_can_not_tell_and_how_many_rows_it_lacks() -> N
     assert f"collect about {unknown.more_rows:,} more rows a user" in unknown.tells
 
 
+@pytest.mark.slow
 def test_the_log_says_in_words_what_it_can_tell() -> None:
     rng = np.random.default_rng(5)
     alike = estimate(np.full((700, 2), 0.5), 170, rng, check=True)

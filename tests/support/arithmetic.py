@@ -17,3 +17,11 @@ def pin_kernels() -> None:
     """Let Numba compile for Haswell, with its features and no others; before Numba is imported."""
     if PINNED:
         os.environ.update(NUMBA_CPU_NAME="haswell", NUMBA_CPU_FEATURES=FEATURES)
+
+
+def limit_threads() -> None:
+    """Let linear algebra run on one thread, here and in what is started; before NumPy is imported.
+
+    Workers share the cores: the threads of each would wait for each other, at full speed.
+    """
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"

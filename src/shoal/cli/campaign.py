@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from shoal.cli import console
 from shoal.cli.remote import RemoteOptions, connect, remote, show
 from shoal.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from shoal.client import Client
 
 number_argument = click.argument("number", type=click.IntRange(1, 2**31 - 1), required=False)
 sure_option = click.option("--yes", is_flag=True, help="Do it: it can't be undone.")
@@ -108,10 +112,7 @@ def show_campaign(options: RemoteOptions, name: str | None) -> None:
 @click.pass_obj
 def archive(options: RemoteOptions, name: str, yes: bool) -> None:
     """End NAME for good: its totals stay, users' names and who reported are forgotten."""
-    _need_yes(yes, f"archive {name}")
-    with connect(options, "operator") as client:
-        client.archive_campaign(name)
-    show(options, {"archived": name}, f"{name} is archived")
+    _end(options, name, "archive", lambda client: client.archive_campaign(name), yes=yes)
 
 
 @command.command()
@@ -120,15 +121,17 @@ def archive(options: RemoteOptions, name: str, yes: bool) -> None:
 @click.pass_obj
 def delete(options: RemoteOptions, name: str, yes: bool) -> None:
     """Delete an archived campaign with everything that is stored of it; its name stays taken."""
-    _need_yes(yes, f"delete {name}")
-    with connect(options, "operator") as client:
-        client.delete_campaign(name)
-    show(options, {"deleted": name}, f"{name} is deleted")
+    _end(options, name, "delete", lambda client: client.delete_campaign(name), yes=yes)
 
 
-def _need_yes(yes: bool, act: str) -> None:
+def _end(
+    options: RemoteOptions, name: str, verb: str, act: Callable[[Client], object], *, yes: bool
+) -> None:
     if not yes:
-        raise InvalidInputError(f"to {act} can't be undone: say --yes.")
+        raise InvalidInputError(f"to {verb} {name} can't be undone: say --yes.")
+    with connect(options, "operator") as client:
+        act(client)
+    show(options, {f"{verb}d": name}, f"{name} is {verb}d")
 
 
 def read_users_file(file: Path) -> list[str]:

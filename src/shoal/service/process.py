@@ -51,15 +51,16 @@ def run_aggregator(
     abandon_open_rounds: bool = False,
 ) -> None:
     """Serve the aggregator; its first start writes one token per role to a file."""
-    from shoal.service.aggregator import Aggregator
-    from shoal.service.aggregator.keys import boot_id, check_secrets, claim_key
-    from shoal.service.application import create_app, warm_up
-
     forbid_core_dumps()
     part = settings.aggregator
     logs.configure(part.log_format)
     listener = _bind("aggregator", part.host, part.port)
     database = open_store(settings.database("aggregator"), "aggregator")
+    # What takes long to load comes after what may be refused.
+    from shoal.service.aggregator import Aggregator
+    from shoal.service.aggregator.keys import boot_id, check_secrets, claim_key
+    from shoal.service.application import create_app, warm_up
+
     witness = _open_witness(settings, database)
     witnessed = witness is not None and witness.knows
     abandon, now = abandon_open_rounds, system_clock()
@@ -165,16 +166,16 @@ def _make_tokens(
 
 def run_learner(settings: Settings) -> None:
     """Serve the learner."""
-    from shoal.client import Client
-    from shoal.service.learner.application import create_app
-    from shoal.service.learner.service import Learner
-
     forbid_core_dumps()
     part = settings.learner
     logs.configure(part.log_format)
     token = part.token or _read_token(part.token_file)
     listener = _bind("learner", part.host, part.port)
     database = open_store(settings.database("learner"), "learner")
+    from shoal.client import Client
+    from shoal.service.learner.application import create_app
+    from shoal.service.learner.service import Learner
+
     learner = Learner(database, Client(part.aggregator, token, patience=5.0))
     stopped = threading.Event()
     _serve(create_app(learner, stopped), listener, seconds=HEAD_SECONDS, stop=stopped.set)

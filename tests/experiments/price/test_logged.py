@@ -44,6 +44,7 @@ def priced(*, taste: bool, **changes: Any) -> Price:
     )
 
 
+@pytest.mark.slow
 def test_a_placebo_log_gets_no_recommendation_and_no_gain() -> None:
     answer = priced(taste=False)
     assert answer.recommended is None

@@ -13,7 +13,13 @@ from tests.support.service import KEY, even, frozen, start
 from tests.support.stores import Stores
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.group_sums import add_reports, blind, read_sums, reveal
+from shoal.service.aggregator.group_sums import (
+    SeatReports,
+    add_reports,
+    blind,
+    read_sums,
+    reveal,
+)
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
 
@@ -32,7 +38,7 @@ def database(stores: Stores) -> Iterator[Database]:
 
 def add(connection: Connection, steps: dict[int, int]) -> None:
     seats, values = (np.array(list(part), np.int64) for part in (steps, steps.values()))
-    add_reports(connection, ROUND, GROUPS, seats, values, KEY)
+    add_reports(connection, ROUND, GROUPS, SeatReports(seats, values), KEY)
 
 
 def sums(database: Database, *, key: bytes = KEY) -> dict[int, tuple[int, int]]:
@@ -127,7 +133,7 @@ def test_thousands_of_reports_are_counted_in_one_transaction(stores: Stores) -> 
     start(aggregator, plan, least=3)
     steps = np.random.default_rng(0).integers(0, 1001, 6000)
     with aggregator.database.write() as connection:
-        add_reports(connection, ROUND, plan.groups, np.arange(6000), steps, KEY)
+        add_reports(connection, ROUND, plan.groups, SeatReports(np.arange(6000), steps), KEY)
         counted = read_sums(connection, ROUND, range(2000), KEY)
     totals = np.bincount(plan.groups, weights=steps).astype(int)
     assert counted == {group: (total, 3) for group, total in enumerate(totals.tolist())}

@@ -16,6 +16,7 @@ from shoal.instances.population.posterior import CovariancePosterior, fit_poster
 from shoal.instances.population.power import rows_to_show
 from shoal.instances.population.worlds import World, draw_shape, posterior_means
 from shoal.model.numbers import whole_number
+from shoal.threads import one_thread
 
 N_TASTE_WORLDS, LEAST_WORLDS, N_ALIKE_WORLDS = 48, 16, 32
 """Populations to draw: with tastes, of each model of tastes that is left, of each other model."""
@@ -216,6 +217,7 @@ class Population:
         )
 
 
+@one_thread
 def estimate_population(
     pairs: PairTotals,
     rng: np.random.Generator,

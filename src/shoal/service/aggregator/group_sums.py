@@ -14,7 +14,7 @@ back and forth for every row.
 import os
 from collections.abc import Collection, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -25,6 +25,14 @@ from shoal.arrays import IntArray, LongArray
 SALT_BYTES = 16
 
 Sums = dict[int, tuple[int, int]]  # group: total, reporters
+
+
+class SeatReports(NamedTuple):
+    """What was reported, by seats that differ."""
+
+    seats: LongArray  # (n_reports,)
+    steps: LongArray
+
 
 _NEW = {
     "sqlite": "SELECT json_group_array(value) FROM json_each(?2) "
@@ -52,17 +60,13 @@ _WRITE = {
 
 
 def add_reports(
-    connection: Connection,
-    round_id: int,
-    groups: IntArray,
-    seats: LongArray,
-    steps: LongArray,
-    key: bytes,
+    connection: Connection, round_id: int, groups: IntArray, reports: SeatReports, key: bytes
 ) -> None:
     """Count each seat's steps once: a seat that is marked already changes nothing.
 
-    The seats differ. The caller holds the round's lock and knows that it is open.
+    The caller holds the round's lock and knows that it is open.
     """
+    seats, steps = reports
     dialect = connection.dialect.name
     new = _rows(connection, _NEW, round_id, seats.tolist())
     if not new:

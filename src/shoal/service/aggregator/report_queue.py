@@ -22,7 +22,7 @@ from sqlalchemy import Connection
 from shoal.arrays import BoolArray, FloatArray, IntArray, LongArray
 from shoal.service.aggregator.bounded_queue import BoundedQueue
 from shoal.service.aggregator.campaigns import Directory
-from shoal.service.aggregator.group_sums import add_reports
+from shoal.service.aggregator.group_sums import SeatReports, add_reports
 from shoal.service.aggregator.keys import RoundKeys
 from shoal.service.aggregator.releases import load_seats
 from shoal.service.aggregator.rounds import (
@@ -213,7 +213,7 @@ class ReportQueue:
             steps = np.concatenate([batch.steps for batch in accepted])
             seats, first = np.unique(seats, return_index=True)  # a user's first report counts
             key = self._keys.get(connection, round_id)
-            add_reports(connection, round_id, groups, seats, steps[first], key)
+            add_reports(connection, round_id, groups, SeatReports(seats, steps[first]), key)
         if present != source:
             set_source(connection, round_id, present)
         if contested:

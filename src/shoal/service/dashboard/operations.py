@@ -5,6 +5,7 @@ will happen, and its form carries ``sure``.
 """
 
 import re
+from collections.abc import Callable
 
 from fastapi import APIRouter, Response
 from starlette.concurrency import run_in_threadpool
@@ -92,48 +93,49 @@ def show_users(name: Name, page: OperatorPage) -> Response:
 @router.post("/users")
 async def enrol_users(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
     """Enrol everyone in a file, or nobody."""
-    file = form.get("file")
-    data = await file.read() if isinstance(file, UploadFile) else b""
-    if not field(form, "sure"):
-        return await run_in_threadpool(_users, name, page, error="Tick the box below the file.")
-    return await run_in_threadpool(_enrol, name, data, page)
 
-
-def _enrol(name: str, data: bytes, page: PageRequest) -> Response:
-    try:
-        users = read_users(data)
+    def enrol(users: list[str]) -> str:
         if len(users) > MAX_USERS_A_FORM:
             raise InvalidInputError(
                 f"the file must have at most {MAX_USERS_A_FORM:,} users; got {len(users):,}."
             )
         joined = page.aggregator.directory.enrol(name, users)
-    except (InvalidInputError, ProblemError) as error:
-        reason = error.reason.title if isinstance(error, ProblemError) else str(error)
-        return _users(name, page, error=f"Nobody was enrolled: {reason}")
-    present = len(users) - joined
-    done = f"{joined:,} users were enrolled; {present:,} of the file were enrolled before."
-    return _users(name, page, done=done)
+        present = len(users) - joined
+        return f"{joined:,} users were enrolled; {present:,} of the file were enrolled before."
+
+    return await _with_file(name, form, page, enrol, refusal="Nobody was enrolled")
 
 
 @router.post("/users/leave")
 async def withdraw_users(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
     """Let everyone in a file leave, or nobody, and forget their names where that is asked for."""
+    erase = bool(field(form, "erase"))
+
+    def withdraw(users: list[str]) -> str:
+        _, left = page.aggregator.directory.move(name, [], users, erase=erase)
+        erased = " The names of all in the file are erased." if erase else ""
+        return f"{left:,} users leave from the next round on.{erased}"
+
+    return await _with_file(name, form, page, withdraw, refusal="Nobody left")
+
+
+async def _with_file(
+    name: str, form: FormData, page: PageRequest, act: Callable[[list[str]], str], *, refusal: str
+) -> Response:
+    """Do something with the users of a form's file; show what was done, or why nothing was."""
     file = form.get("file")
     data = await file.read() if isinstance(file, UploadFile) else b""
     if not field(form, "sure"):
         return await run_in_threadpool(_users, name, page, error="Tick the box below the file.")
-    return await run_in_threadpool(_withdraw, name, data, page, erase=bool(field(form, "erase")))
 
+    def answer() -> Response:
+        try:
+            return _users(name, page, done=act(read_users(data)))
+        except (InvalidInputError, ProblemError) as error:
+            reason = error.reason.title if isinstance(error, ProblemError) else str(error)
+            return _users(name, page, error=f"{refusal}: {reason}")
 
-def _withdraw(name: str, data: bytes, page: PageRequest, *, erase: bool) -> Response:
-    try:
-        users = read_users(data)
-        _, left = page.aggregator.directory.move(name, [], users, erase=erase)
-    except (InvalidInputError, ProblemError) as error:
-        reason = error.reason.title if isinstance(error, ProblemError) else str(error)
-        return _users(name, page, error=f"Nobody left: {reason}")
-    erased = " The names of all in the file are erased." if erase else ""
-    return _users(name, page, done=f"{left:,} users leave from the next round on.{erased}")
+    return await run_in_threadpool(answer)
 
 
 @router.post("/archive")

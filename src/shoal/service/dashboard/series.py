@@ -145,7 +145,7 @@ def _read(connection: Connection, name: str, campaign: Campaign, shown: int) -> 
     first_reported = np.full(n_arms, np.inf)  # the first round with a report on the arm
     np.fmin.at(first_reported, values[:, 1].astype(np.int64), values[:, -1])
     best_means, estimates = _learner_estimates(
-        connection, name, first_reported, campaign.n_arms, shown, width
+        connection, name, first_reported, campaign.n_arms, shown
     )
     if estimates:
         best = np.array([best_means.get(int(b), np.nan) for b in buckets])
@@ -216,18 +216,13 @@ def _read_times(connection: Connection, name: str, ends: LongArray) -> list[int 
 
 
 def _learner_estimates(
-    connection: Connection,
-    name: str,
-    first_reported: FloatArray,
-    n_slots: int,
-    shown: int,
-    width: int,
+    connection: Connection, name: str, first_reported: FloatArray, n_slots: int, shown: int
 ) -> tuple[dict[int, float], ArmIntervals | None]:
     """Return the learner's best mean at the end of each point, by bucket, and its last estimates.
 
     An arm without reports so far does not count as the best.
     """
-    table = store.estimates
+    table, width = store.estimates, width_for(shown)
     known = (table.c.campaign == name) & (table.c.number <= shown + 1)
     latest = select(func.max(table.c.number)).where(known).scalar_subquery()
     rows = connection.execute(
