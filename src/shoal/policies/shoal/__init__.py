@@ -10,6 +10,7 @@ import numpy as np
 from shoal.errors import InvalidInputError
 from shoal.model import Problem
 from shoal.policies.base import Policy
+from shoal.policies.shoal.blocks import BlockPolicy
 from shoal.policies.shoal.constants import JOINT
 from shoal.policies.shoal.guarantee import Guaranteed
 from shoal.policies.shoal.joint.policy import JointPolicy
@@ -34,6 +35,21 @@ def make_shoal(
             f"guarantee must be False with drift or shards of more than {JOINT.max_users} users; "
             f"got {drift=} and {problem.shard_size}."
         )
-    kind = JointPolicy if problem.shard_size <= JOINT.max_users else PopulationPolicy
-    learner = kind(problem, rng=rng, drift=drift)
+    learner: Policy
+    if problem.shard_size <= JOINT.max_users:
+        learner = JointPolicy(problem, rng=rng, drift=drift)
+    elif pays_in_blocks(problem):
+        learner = BlockPolicy(problem, rng=rng, drift=drift, max_size=JOINT.max_users)
+    else:
+        learner = PopulationPolicy(problem, rng=rng, drift=drift)
     return Guaranteed(learner) if guarantee else learner
+
+
+def pays_in_blocks(problem: Problem) -> bool:
+    """Tell whether a large shard plays long enough for blocks to learn alone, and is affordable."""
+    per_arm = problem.min_group_size * problem.n_arms
+    return (
+        problem.horizon is not None
+        and problem.horizon >= JOINT.block_rounds * per_arm
+        and problem.shard_size <= JOINT.max_blocks * JOINT.max_users
+    )
