@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from benchmarks.theory import random_graph
@@ -13,6 +15,7 @@ from shoal.decompositions.home_away import (
     _play_home_and_away,
     home_arms,
     home_away_decomposition,
+    open_set_stream,
     stay_share,
 )
 
@@ -73,6 +76,43 @@ def test_home_and_away_alone_keeps_to_what_is_proved_of_it(seed: int, demand: in
     decomposition = _play_home_and_away(active, homes, demand, crowd, rng)
     assert is_decomposition(active, demand, decomposition, min_crowd=crowd)
     assert decomposition.total <= 9 * demand + 71 * n_arms
+
+
+@pytest.mark.parametrize("n_arms", [2, 3, 5, 8, 20])
+@pytest.mark.parametrize("all_open", [0.0, 0.1, 0.5, 0.93])
+def test_sets_come_in_blocks_as_the_proof_counts_them(n_arms: int, all_open: float) -> None:
+    """After M sets: W of whole blocks, M_b of all placements, whatever their order in a block."""
+    points = (1 << n_arms.bit_length()) - 1
+    assert points + 1 <= 2 * n_arms
+    stream = open_set_stream(n_arms, all_open, np.random.default_rng(0))
+    n_whole_blocks, n_sets = 0, 0  # of the blocks before
+    for _ in range(30):
+        size = len(next(stream))
+        n_open = size - points
+        for n_more in range(size + 1):
+            total, whole = n_sets + n_more, n_whole_blocks * points
+            share = (1 - all_open) * total
+            assert share - points - 1e-9 <= whole <= share + 1 - all_open + 1e-9
+            most_placed = whole + min(n_more, points)
+            assert most_placed <= whole + points
+            least = total - most_placed + whole / 4
+            assert least >= total - 0.75 * (1 - all_open) * total - 2 * n_arms - 1e-9
+        assert n_open >= 0
+        n_whole_blocks, n_sets = n_whole_blocks + 1, n_sets + size
+
+
+def test_even_assignments_keep_to_the_same_bound() -> None:
+    """Where all arms fit together the Euler decomposition is returned; K·N is at most 2^27/100."""
+    most = math.isqrt(2**27 // 100)
+    for n_arms in range(1, most + 1):
+        for demand in (1, 255, 256, 257, 10**6):
+            assert demand + n_arms * -(-demand // 256) <= 6 * demand + n_arms
+    rng = np.random.default_rng(0)
+    for demand in (1, 100, 257, 3001):
+        active = np.ones((24, 6), bool)
+        active[:, :3] = rng.random((24, 3)) < 0.9
+        total = home_away_decomposition(active, demand, min_crowd=2).total
+        assert total <= demand + 6 * -(-demand // 256)
 
 
 @settings(max_examples=80, deadline=None, derandomize=True)

@@ -50,7 +50,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         ),
         "home-away": Method(
             home_away_decomposition,
-            "(2 − 1/K)·D + o(D) if U ≥ C+1; never more than euler",
+            "9·D + 71·K if U ≥ C+1, measured about (2 − 1/K)·D; never more than euler",
         ),
         "optimal": Method(
             optimal_decomposition,

@@ -77,8 +77,9 @@ class Entry:
 
 
 def _algorithm_1(decomposition: str, summary: str, regret: str, clusters: str = "") -> Entry:
-    # The default gamma is the paper's order without C, which its analysis needs.
-    guarantee = f"{regret} if {clusters} and gamma ≥ (4C+1)·log(NKT)" if clusters else regret
+    # By default gamma is the paper's order without C, and arms are compared by the largest count.
+    needed = f"{clusters}, untuned, pairwise=true and gamma = 3(4C+1)·log(NKT)"
+    guarantee = f"{regret} if {needed}" if clusters else regret
     fixed = {"decomposition": decomposition}
     return Entry(BatchedElimination, summary, "N > C, T", guarantee, fixed=fixed)
 

@@ -100,6 +100,22 @@ def test_the_best_design_of_a_small_crowd(crowd: int, size: int, variance: Fract
         assert variance == Fraction((crowd - 1) ** 2, crowd - size)
 
 
+def test_no_groups_tell_much_more_than_those_of_everyone() -> None:
+    """The best trace on contrasts, over all sizes of groups, against (g−1) for random groups."""
+    for size in range(1, 8):
+        for crowd in range(2 * size, 40):
+            n_groups = crowd // size
+            # Groups of C are best: each adds 1 − |G|/n.
+            best = max(n * (1 - Fraction(size, crowd)) for n in range(1, n_groups + 1))
+            assert best == n_groups - Fraction(n_groups * size, crowd)
+            assert best >= n_groups - 1
+            assert (best == n_groups - 1) == (crowd % size == 0)
+            assert best <= Fraction(n_groups**2, n_groups**2 - 1) * (n_groups - 1)
+    on_ones, on_contrasts = eigenvalues(mean_information(7, [3, 3]))  # one of seven left out
+    assert (on_ones, on_contrasts) == (Fraction(6, 7), (2 - Fraction(6, 7)) / 6)
+    assert float(on_contrasts) > least_information(7, 3)
+
+
 def test_the_inequalities_of_the_bayes_regret() -> None:
     """E[X | X above its (1−p)-quantile] ≤ √(2·log(1/p)), and log(1+x) ≥ x/(1+v) up to x = v."""
     for p in np.geomspace(1e-12, 0.999, 200):
@@ -126,6 +142,11 @@ def test_the_constants_of_the_lemma_and_of_explore_then_commit() -> None:
                     2 / 3
                 )
                 assert rounds == pytest.approx(8 * log / bits)
+                # Below this T the horizon itself is at most (2/sigma)·X, X without its T^(2/3).
+                horizon = 16 * log / (bits * sigma)
+                x = (2 * sigma**2 * log / bits) ** (1 / 3)
+                assert horizon ** (1 / 3) == pytest.approx(2 / sigma * x)
+                assert 2 / sigma <= (3 if sigma == 1.0 else 4)
     for size in range(2, 60):
         for crowd in range(size + 1, 2 * size):
             assert crowd * (crowd - 1) <= size * (size + 1) * (crowd - size)
@@ -180,6 +201,14 @@ def test_the_constants_of_pooled_elimination_and_of_the_lower_bound() -> None:
     assert 24 / 0.46 <= 53
     assert 48 * 26 / 25 <= 50 <= 53
     assert 0.5 - 1 / 25 >= 0.46
+    # With home and away's own alpha = 9 and rho = 71·K the rounding term is below the main one from
+    # T = C·K on; N is at least 2·C·K.
+    for size in (1, 2, 30):
+        for n_arms in (2, 10, 1000):
+            horizon = max(size * n_arms, math.ceil(9 ** (1 / 0.29)))
+            gamma = math.log(2 * size * n_arms * n_arms * horizon)
+            main = 2 * math.sqrt(9 * horizon) * math.sqrt(53 * gamma * size * n_arms)
+            assert 71 * n_arms <= main
     # Theorem 4 for all N, K and C: both costs are equal at the gap, and the constant holds.
     assert (3 / 128) ** (1 / 3) / 12 >= 0.023
     for size in range(2, 100):

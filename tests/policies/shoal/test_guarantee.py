@@ -215,6 +215,32 @@ def test_what_the_guarantee_needs(
         )
 
 
+@pytest.mark.parametrize("share", [SHARE, 1 / 18])
+@pytest.mark.parametrize("factor", [1, 4])
+def test_forced_rounds_fit_into_their_epochs(share: float, factor: int) -> None:
+    """With at most 9·D + 71·K of home and away, and K·n of everyone's, wherever any are forced."""
+    n_forced = 0
+    for size, n_arms in ((1, 2), (4, 5), (2, 200), (100, 2), (50, 50)):
+        for n_users in {size + 1, 2 * size, 2 * size * n_arms, 50 * size * n_arms}:
+            bits = least_information(n_users, size)
+            for exponent in range(10, 50):
+                horizon = 3**exponent // 2
+                gamma = factor * math.log(n_users * n_arms * horizon)
+                for halvings in range(1, horizon.bit_length() + 1):
+                    start = -(-horizon >> halvings)
+                    length = -(-horizon >> (halvings - 1)) - start
+                    demand = math.ceil(share * start)
+                    if n_users >= 2 * size * n_arms and demand > 24 * gamma * size * n_arms:
+                        assert 9 * demand + 71 * n_arms <= length
+                        n_forced += 1
+                    arm_share = 4 * share * start / n_arms
+                    n_rounds = bits and (gamma / (2 * bits)) ** (1 / 3) * arm_share ** (2 / 3)
+                    if bits and math.ceil(n_rounds) > 8 * gamma / bits:
+                        assert n_arms * math.ceil(n_rounds) <= length
+                        n_forced += 1
+    assert n_forced > 1000
+
+
 def test_the_inequalities_of_the_theorem() -> None:
     """Every epoch's loss is at most 3.64·X/c^(1/3), whatever its kind, and sums as stated."""
     assert sum(2 ** (-k / 2) for k in range(1, 200)) <= 2.42

@@ -75,10 +75,13 @@ class BatchedElimination(Policy):
         alpha, by which BaSE's horizon is shortened; by default the bound of ``default_ratio``.
     robust
         Go on where the paper's Algorithm 1 aborts.
+    pairwise
+        Compare two arms by the samples of both, as the guarantee needs. By default an arm has to be
+        behind by what the user's arm of the most samples allows, as printed: decompositions give
+        a user up to K times as many samples of one arm as of another.
     """
 
     changing = (*Policy.changing, "_active", "_batches", "_samples")
-    _pairwise = False
 
     problem: Problem
     _: KW_ONLY
@@ -89,6 +92,7 @@ class BatchedElimination(Policy):
     grid: str = "minimax"
     approximation_ratio: float | None = None
     robust: bool = True
+    pairwise: bool = False
 
     def __post_init__(self) -> None:
         problem = self.problem
@@ -137,7 +141,7 @@ class BatchedElimination(Policy):
         batch = self._batches[shard]
         if batch > 0:
             self._active[users] = eliminate(
-                self._active[users], means, counts, gamma=self._gamma, pairwise=self._pairwise
+                self._active[users], means, counts, gamma=self._gamma, pairwise=self.pairwise
             )
         self._batches[shard] += 1
         active = self._active[users]

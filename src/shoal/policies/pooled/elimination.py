@@ -35,7 +35,6 @@ class PooledElimination(BatchedElimination):
     """
 
     takes_merged = True
-    _pairwise = True
     _samples: Pooled
 
     def __init__(
@@ -63,6 +62,7 @@ class PooledElimination(BatchedElimination):
             grid=grid or ("minimax" if self._per_batch else "geometric"),
             approximation_ratio=approximation_ratio,
             robust=robust,
+            pairwise=True,
         )
 
     def _make_elicitor(self) -> Pooled:
