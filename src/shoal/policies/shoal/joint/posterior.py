@@ -204,7 +204,9 @@ def of_others(beliefs: Belief, played: RoundTotals) -> Others:
                 members[index] -= shard * size
                 user = members[index]
                 mean += times[index] * belief.means[arm, user]
-                noise += times[index] * reward_noise(belief.means[arm, user], covariance[user, user])
+                noise += times[index] * reward_noise(
+                    belief.means[arm, user], covariance[user, user]
+                )
             variance = sum_variance(covariance, members, times, row)
             for other in range(n_shards):
                 if other != shard:
