@@ -17,6 +17,7 @@ from shoal.policies.shoal.constants import JOINT
 from shoal.policies.shoal.joint.posterior import (
     Belief,
     JointPosterior,
+    Others,
     absorb,
     overdispersion,
     reward_noise,
@@ -42,6 +43,7 @@ def _play(
     """Absorb random pairs' totals, and add the same observations to a least-squares problem."""
     n_users = len(means)
     arms, ones = np.zeros(n_users, np.int32), np.ones(n_users, np.int32)
+    nothing = np.zeros((1, 1))
     for _ in range(updates):
         members = rng.permutation(n_users)[:2]
         groups = np.full(n_users, -1, np.int32)
@@ -55,7 +57,8 @@ def _play(
             value[one] += total / noise
             for other in members:
                 precision[one, other] += 1 / noise
-        absorb(belief, RoundTotals(arms, groups, np.array([total]), ones[:1], ones), 2)
+        played = RoundTotals(arms, groups, np.array([total]), ones[:1], ones)
+        absorb(belief, played, Others(nothing, nothing, nothing), 0, 2)
 
 
 @pytest.mark.slow

@@ -173,7 +173,7 @@ def _choose_shard(
         plan.free[user] = allowed[:, user].any()
     by_index = n_users >= 2 * size * n_arms
     if by_index:
-        _prefer_indices(shard, mixture, left * rate, size, rng, plan)
+        _prefer_indices(shard, mixture, prices, left * rate, size, rng, plan)
     regret, row = prices.regrets.sum(), np.empty(n_users)
     this_round = ShardRound(belief, mixture, prices, min_group_size, left, regret, by_index, row)
     number = _recruit_thin_arms(shard, this_round, size, rng, plan, number)
@@ -205,6 +205,7 @@ def _sample(mixture: Mixture, prices: Prices, user: int, rng: np.random.Generato
 def _prefer_indices(
     shard: JointState,
     mixture: Mixture,
+    prices: Prices,
     rounds_left: float,
     size: int,
     rng: np.random.Generator,
@@ -219,6 +220,7 @@ def _prefer_indices(
         highest = -np.inf
         for arm in range(n_arms):
             outside = rng.random() < mixture.chances[OUTSIDER, arm, user]
+            outside &= prices.prices[arm, user] >= prices.losses[arm, user]
             kind = OUTSIDER if outside else CORE
             value = index(
                 mixture.means[kind, arm, user], mixture.variances[kind, arm, user],
