@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.everyone [TREE]`` plays the same instances with this tree and with a checkout
 of version 0.1, whose sources are read beside the packages that are installed here. Without TREE
-the figure is drawn from what was recorded. It is not one of the benchmarks that ``make bench``
-runs, as there must be another tree.
+what was recorded of version 0.1 stays. It is not one of the benchmarks that ``make bench`` runs, as
+there must be another tree at first.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from shoal.figures.style import COLOURS, STYLE
 
 N_RUNS = 12
 KINDS = ("majority", "minority")
+EARLIER = "version 0.1"
 
 PLAY = """
 import json, sys
@@ -63,9 +64,11 @@ print(json.dumps({"round": edges[shown].tolist(), "shares": shares.round(4).toli
 
 def main(arguments: list[str]) -> None:
     if arguments:
-        trees = {"version 0.1": Path(arguments[0]), "now": ROOT}
-        record("everyone", {name: _play(tree) for name, tree in trees.items()})
-    recorded = json.loads((RECORDS / "everyone.json").read_text(encoding="utf-8"))
+        earlier = _play(Path(arguments[0]))
+    else:
+        earlier = json.loads((RECORDS / "everyone.json").read_text(encoding="utf-8"))[EARLIER]
+    recorded = {EARLIER: earlier, "now": _play(ROOT)}
+    record("everyone", recorded)
     save(figure(recorded), IMAGES / "everyone")
     for name, runs in recorded.items():
         late = np.array([[shares[-1] for shares in run["shares"]] for run in runs])
