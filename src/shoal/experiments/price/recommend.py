@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from shoal.experiments.statistics import Interval, students_quantile
+from shoal.model.plurals import count
 
 if TYPE_CHECKING:
     from shoal.experiments.price.costs import Cost, Price
@@ -152,15 +153,6 @@ def _use_groups(price: Price, chosen: Cost) -> str:
 def users(cost: Cost) -> str:
     """Return the size of a cost's groups in words."""
     return count(cost.min_group_size, "user")
-
-
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    >>> count(1, "user"), count(2_000, "user")
-    ('1 user', '2,000 users')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def gain_parts(gain: Interval, best_arm: float) -> tuple[str, str, str]:
