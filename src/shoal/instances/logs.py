@@ -27,7 +27,7 @@ from shoal.instances.visits import Visits, count_visits
 from shoal.model.numbers import whole_number
 from shoal.model.plurals import count
 
-MOST_ARMS = 100
+MOST_LOG_ARMS = 100
 """Arms of a log: what their tastes have in common takes memory as the fourth power of them."""
 
 
@@ -168,12 +168,7 @@ def from_log(
     names = _column_names(columns)
     frame = log_rows.read_log(log)
     rows = log_rows.select_columns(frame, names)
-    duplicates = None if drop_duplicates else log_rows.count_duplicates(frame)
-    about_rows = {
-        "duplicates": duplicates,
-        "duplicates_by_chance": bool(duplicates) and repeats_by_chance(frame, names),
-        "ambiguous_date": _ambiguous_date(rows, names),
-    }
+    findings = _look_over(frame, names, drop_duplicates=drop_duplicates)
     if drop_duplicates:
         rows = log_rows.select_columns(log_rows.drop_duplicates(frame), names)
     counts = {"rows_read": frame.height, "duplicates_dropped": frame.height - rows.height}
@@ -182,7 +177,7 @@ def from_log(
     _check_variety(rows, names)
     report = LogReport(**counts, **dropped, rows_used=rows.height, scaling=scaling)
     log_read = _total(rows, report, round_length, seed)
-    return replace(log_read, profile=replace(log_read.profile, **about_rows))
+    return replace(log_read, profile=replace(log_read.profile, **findings))
 
 
 def _column_names(columns: LogColumns) -> dict[str, str]:
@@ -194,9 +189,17 @@ def _column_names(columns: LogColumns) -> dict[str, str]:
     return {role: str(name) for role, name in names.items() if name is not None}
 
 
-def _ambiguous_date(rows: pl.DataFrame, names: dict[str, str]) -> tuple[str, str] | None:
-    example = log_rows.ambiguous_date(rows["time"]) if "time" in names else None
-    return None if example is None else (names["time"], example)
+def _look_over(
+    frame: pl.DataFrame, names: dict[str, str], *, drop_duplicates: bool
+) -> dict[str, Any]:
+    """Return what a profile says of the log as it was read."""
+    duplicates = None if drop_duplicates else log_rows.count_duplicates(frame)
+    date = log_rows.ambiguous_date(frame[names["time"]]) if "time" in names else None
+    return {
+        "duplicates": duplicates,
+        "duplicates_by_chance": bool(duplicates) and repeats_by_chance(frame, names),
+        "ambiguous_date": None if date is None else (names["time"], date),
+    }
 
 
 def _check_variety(rows: pl.DataFrame, names: dict[str, str]) -> None:
@@ -207,10 +210,10 @@ def _check_variety(rows: pl.DataFrame, names: dict[str, str]) -> None:
             f"differ; all {rows.height:,} are {rows['reward'][0]:g}."
         )
     n_arms = rows["arm"].n_unique()
-    if n_arms > MOST_ARMS:
+    if n_arms > MOST_LOG_ARMS:
         raise InvalidInputError(
-            f"arm column {names['arm']!r} must name at most {MOST_ARMS} arms; got {n_arms:,} in "
-            f"{rows.height:,} rows. If it is an id, choose another column; else join rare arms."
+            f"arm column {names['arm']!r} must name at most {MOST_LOG_ARMS} arms; got {n_arms:,} "
+            f"in {rows.height:,} rows. If it is an id, choose another column; else join rare arms."
         )
 
 
