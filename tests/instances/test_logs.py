@@ -147,9 +147,9 @@ def test_copies_are_told_from_chance(rate: float) -> None:
     copied = from_log(pl.concat([rows, rows.head(100)]), time="day").profile
     assert (copied.duplicates, copied.duplicates_by_chance) == (100, False)
     seconds = rows.drop("receipt").with_columns(day=rng.integers(10**6, size=4_000))
-    copied = from_log(pl.concat([seconds, seconds.head(100)]), time="day", drop_duplicates=False)
-    assert not copied.profile.duplicates_by_chance
-    assert "--drop-duplicates leaves them out" in str(copied.profile)
+    copied = from_log(pl.concat([seconds, seconds.head(100)]), time="day").profile
+    assert not copied.duplicates_by_chance
+    assert "--drop-duplicates leaves them out" in str(copied)
 
 
 def test_tastes_and_sessions_are_no_copies() -> None:
