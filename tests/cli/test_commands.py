@@ -231,6 +231,7 @@ def test_price_prints_a_dash_for_the_share_of_no_gap(tmp_path: Path) -> None:
     assert "30 users, 2 arms, 1 round" in done.stdout
     assert "1 rounds" not in done.stdout
     assert "–" in done.stdout
+    assert not {"+0%", "-0%"} & set(done.stdout.split())
 
 
 def test_policies_shows_all_of_them() -> None:

@@ -244,6 +244,9 @@ def test_a_printed_profile_ends_with_its_warnings() -> None:
 def test_one_of_a_kind_is_singular() -> None:
     profile = from_log(LOG.filter(pl.col("user") == "a")).profile
     assert profile.summary.startswith("1 user, 1 arm, 3 rows (")
+    alone = from_log(visits(60).with_columns(user=pl.int_range(60), day=pl.lit(3)), time="day")
+    assert alone.population.tells.startswith("1 row a user on 3 arms can't distinguish")
+    assert str(alone.visits).startswith("1 round of one unit of time: ")
 
 
 def test_times_may_be_dates_or_numbers_and_nothing_else() -> None:

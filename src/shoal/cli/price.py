@@ -256,7 +256,8 @@ def _show(answer: Price) -> None:
         if cost is answer.costs[0]:
             return ""
         if (whole := answer.costs[0].reward.mean) > 0:
-            return f"{more / whole:+.0%} ± {half / whole:.0%}"
+            sign = "+" if round(100 * more / whole) else ""  # 0 has none
+            return f"{more / whole:{sign}z.0%} ± {half / whole:.0%}"
         return f"{more:+.{digits}f} ± {half:.{digits}f}"
 
     console.table(

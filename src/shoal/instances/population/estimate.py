@@ -16,6 +16,7 @@ from shoal.instances.population.posterior import CovariancePosterior, fit_poster
 from shoal.instances.population.power import rows_to_show
 from shoal.instances.population.worlds import World, draw_shape, posterior_means
 from shoal.model.numbers import whole_number
+from shoal.model.plurals import count
 
 N_TASTE_WORLDS, LEAST_WORLDS, N_ALIKE_WORLDS = 48, 16, 32
 """Populations to draw: with tastes, of each model of tastes that is left, of each other model."""
@@ -164,7 +165,8 @@ class Population:
     def tells(self) -> str:
         """What the log can and can't tell, in words."""
         low, median, high = (value / self.best_arm for value in self.gain)
-        rows = f"{self.n_rows / self.n_users:.3g} rows a user on {self.n_arms} arms"
+        noun = "row" if self.n_rows == self.n_users else "rows"
+        rows = f"{self.n_rows / self.n_users:.3g} {noun} a user on {count(self.n_arms, 'arm')}"
         if self.shows_tastes:
             return (
                 f"Users differ in which arms suit them: with full knowledge of everyone, "
@@ -188,7 +190,7 @@ class Population:
             return f"More rows of these users would hardly show a gain of {WORTHWHILE:.0%}."
         return (
             f"To see a gain of {WORTHWHILE:.0%} if there is one, collect about "
-            f"{self.more_rows:,} more rows a user."
+            f"{count(self.more_rows, 'more row')} a user."
         )
 
     @cached_property
