@@ -1,24 +1,24 @@
 """Is it worth it? Typical cases, rates × rounds × C, and the pictures of the tutorial.
 
-The tutorial's picture is made from the tutorial's own example: the page's Python blocks are run,
-and the log that they write is priced.
+The tutorial's picture is the one that the tutorial's own example draws.
 """
 
 from __future__ import annotations
 
-import os
-import re
+from contextlib import chdir
 from pathlib import Path
+from shutil import copy
 from tempfile import TemporaryDirectory
 
 import altair as alt
 import polars as pl
+from tests.support.pages import run, tidy
 
 from benchmarks.report import IMAGES, ROOT, page, table
 from shoal.experiments import Price, price
-from shoal.figures import price_figure, save
+from shoal.experiments.statistics import Interval
+from shoal.figures import save
 from shoal.figures.style import STYLE
-from shoal.instances import from_log
 
 N_USERS, SAMPLE, N_ARMS, N_RUNS = 20_000, 2_500, 5, 5
 RATES, ROUNDS, SIZES = (0.02, 0.05, 0.2), (30, 100, 300, 1_000), (5, 10, 20, 50)
@@ -43,11 +43,11 @@ def main() -> None:
         "python -m benchmarks cases",
         f"Gain of `shoal` over the best single arm for everyone, in percent, with its 95 % "
         f"interval: {N_USERS:,} users and {N_ARMS} arms, populations drawn as by "
-        f"`shoal price --rate` (six tastes, users about 30 % around them), {N_RUNS} populations "
-        f"played by {SAMPLE:,} users each, everyone reports in every round. **Bold**: the interval "
-        "lies above 0. *Possible* is what full knowledge of everyone would gain. Populations with "
-        "weaker tastes gain less, and where users agree nothing can be gained: price your own log "
-        "before you decide ([tutorial](../tutorials/worth-it.md)).",
+        f"`shoal price --rate` (six tastes, users vary by about 30 % around them), {N_RUNS} "
+        f"populations played by {SAMPLE:,} users each, everyone reports in every round. "
+        "**Bold**: the interval lies above 0. *Possible* is what full knowledge of everyone would "
+        "gain. Populations with weaker tastes gain less, and where users agree nothing can be "
+        "gained: price your own log before you decide ([tutorial](../tutorials/worth-it.md)).",
         "![Gain over the best single arm by rate, rounds and C](../images/cases.png)",
         "A question mark in the figure: the interval holds 0.",
         table(
@@ -60,18 +60,33 @@ def main() -> None:
 def _line(rate: float, rounds: int, answer: Price) -> tuple[object, ...]:
     cells = []
     for cost in answer.costs:
-        low, mean, high = (
-            x / answer.best_arm for x in (cost.gain.low, cost.gain.mean, cost.gain.high)
-        )
-        text = f"{_percent(mean)} ({_percent(low)} to {_percent(high)})"
-        cells.append(f"**{text}**" if low > 0 else text)
+        text = in_table(cost.gain, answer.best_arm)
+        cells.append(f"**{text}**" if cost.gain.low > 0 else text)
     possible = (answer.full_knowledge - answer.best_arm) / answer.best_arm
     return (str(rate), f"{rounds:,}", f"{possible:+.0%}", *cells)
 
 
-def _percent(value: float) -> str:
-    """Return whole percents with a sign, and 0 without."""
-    return f"{value:+.0%}" if round(100 * value) else "0%"
+def in_table(gain: Interval, best_arm: float) -> str:
+    """Return a gain with its interval; a bound that would round to 0 has one more decimal."""
+    low, high = (percent(bound / best_arm, digits=1) for bound in (gain.low, gain.high))
+    return f"{percent(gain.mean / best_arm)} ({low} to {high})"
+
+
+def in_figure(gain: Interval, best_arm: float) -> str:
+    """Return a gain, with a question mark where its interval holds 0."""
+    return percent(gain.mean / best_arm) + (" ?" if gain.low <= 0 <= gain.high else "")
+
+
+def percent(value: float, *, digits: int = 0) -> str:
+    """Return whole percents with a sign, and 0 without; with digits where it would round to 0.
+
+    >>> percent(-0.004), percent(-0.004, digits=1), percent(0.0001, digits=1), percent(0.123)
+    ('0%', '-0.4%', '0%', '+12%')
+    """
+    for places in (0, digits):
+        if round(100 * value, places):
+            return f"{value:+.{places}%}"
+    return "0%"
 
 
 def figure(answers: dict[tuple[float, int], Price]) -> alt.HConcatChart:
@@ -88,8 +103,7 @@ def _panel(title: str, answers: dict[int, Price]) -> alt.LayerChart:
             {
                 "rounds": f"{rounds:,}", "C": cost.min_group_size,
                 "gain": 100 * cost.gain.mean / answer.best_arm,
-                "text": _percent(cost.gain.mean / answer.best_arm)
-                + (" ?" if cost.gain.low <= 0 < cost.gain.mean else ""),
+                "text": in_figure(cost.gain, answer.best_arm),
             }
             for rounds, answer in answers.items()
             for cost in answer.costs
@@ -106,25 +120,10 @@ def _panel(title: str, answers: dict[int, Price]) -> alt.LayerChart:
 
 
 def picture_of_the_tutorial() -> None:
-    """Run the tutorial's Python blocks in a folder of their own, and draw the price of its log."""
-    blocks = re.findall(r"^```python\n(.*?)^```", TUTORIAL.read_text("utf-8"), re.M | re.S)
-    home = Path.cwd()
-    with TemporaryDirectory() as folder:
-        os.chdir(folder)
-        try:
-            namespace: dict[str, object] = {"__name__": "example"}
-            for block in blocks[:2]:
-                exec(block, namespace)
-            log = from_log(
-                "clean.csv", user="customer", arm="offer", reward="bought", time="day",
-                min_user_rows=2, drop_duplicates=True,
-            )  # fmt: skip
-        finally:
-            os.chdir(home)
-    assert log.visits is not None
-    answer = price(
-        population=log.population, horizon=100, min_group_sizes=[1, 5, 10, 20], n_runs=5,
-        participation=log.visits.participation or 1.0,
-    )  # fmt: skip
-    save(price_figure(answer.to_dict()), IMAGES / "worth-it")
-    print(log.profile, log.visits, answer.recommendation, *answer.notes, sep="\n", flush=True)
+    """Run the tutorial's own examples in a folder of their own, and keep the figure they draw."""
+    with TemporaryDirectory() as folder, chdir(folder):
+        for block, printed in run(TUTORIAL):
+            print(printed, flush=True)
+            assert tidy(block.body) == tidy(printed), "the page is stale: make outputs"
+        for ending in ("png", "svg"):
+            copy(Path("worth-it", f"price.{ending}"), IMAGES / f"worth-it.{ending}")

@@ -58,7 +58,7 @@ def main() -> None:
         except InvalidInputError as error:
             sys.exit(f"benchmark people: {error} The page was not written.")
         halves = split(archive.rows, [SEED, place])
-        print(f"{archive.title}: {halves[0].log.profile}", flush=True)
+        print(f"{archive.title}: {halves[0].log.profile.summary}", flush=True)
         parts += [f"## {archive.title}", archive.text, _profile(archive, halves)]
         parts += _held_out(halves)
         played, cells = _played(halves, engine, [SEED, place, 1])
@@ -99,7 +99,7 @@ def split(rows: pl.DataFrame, seed: list[int]) -> tuple[Half, Half]:
 
 
 def _profile(archive: Archive, halves: tuple[Half, Half]) -> str:
-    lines = [f"- {name}: {half.log.profile} {half.log.population.tells}"
+    lines = [f"- {name}: {half.log.profile.summary} {half.log.population.tells}"
              for name, half in zip("AB", halves, strict=True)]  # fmt: skip
     if "time" in archive.rows.columns:
         whole = from_log(archive.rows.drop("segment"), time="time")

@@ -188,6 +188,52 @@ def test_price_refuses_a_dirty_log_with_one_message_and_writes_nothing(tmp_path:
     assert "--scale needs --log beside it" in run(*drawn, "--scale", "range").stderr
 
 
+def write_log(path: Path, header: str, rows: list[str]) -> list[str]:
+    """Write a log; return the command that prices it."""
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return [*PRICE, "--log", str(path)]
+
+
+def refusal(*arguments: str) -> str:
+    done = run(*arguments)
+    assert done.exit_code == 2, done.output
+    return " ".join(done.stderr.split())
+
+
+def test_price_names_the_option_in_refusals_of_a_log(tmp_path: Path) -> None:
+    rows = [f"c{i % 9},o{i % 3},{i % 2}" for i in range(60)]
+    command = write_log(tmp_path / "log.csv", "customer,offer,bought", rows)
+    assert (
+        "--columns must name the log's columns for user, arm and reward, such as --columns "
+        "customer,offer,bought; it has customer, offer, bought; got 'user' for the user."
+    ) in refusal(*command)
+    named = [*command, "--columns", "customer,offer,bought"]
+    assert "--min-user-rows must be a whole number" in refusal(*named, "--min-user-rows", "0")
+    assert "min_arm_rows" not in refusal(*named, "--min-user-rows", "100")
+    assert "--runs must be a whole number of at least 2" in refusal(*named, "--runs", "1")
+    header = write_log(tmp_path / "header.csv", "user,arm,reward", [])
+    assert refusal(*header).endswith("header.csv has a header and no rows.")
+    zeros = write_log(tmp_path / "zeros.csv", "user,arm,reward", [row[:-1] + "0" for row in rows])
+    assert "nothing can be learnt from this log" in refusal(*zeros)
+
+
+def test_price_prints_each_warning_of_a_log_once(tmp_path: Path) -> None:
+    rows = [f"u{i % 9},{'Tea' if i % 3 else 'tea'},{i % 2}" for i in range(60)]
+    done = run(*write_log(tmp_path / "log.csv", "user,arm,reward", rows))
+    assert done.exit_code == 0, done.output
+    assert done.stderr.count("differ only in case") == 1
+
+
+def test_price_prints_a_dash_for_the_share_of_no_gap(tmp_path: Path) -> None:
+    np.save(tmp_path / "means.npy", np.full((30, 2), 0.4))
+    done = run(*PRICE, "--means", str(tmp_path / "means.npy"), "--rounds", "1")
+    assert done.exit_code == 0, done.output
+    assert "30 users, 2 arms, 1 round" in done.stdout
+    assert "1 rounds" not in done.stdout
+    assert "–" in done.stdout
+    assert not {"+0%", "-0%"} & set(done.stdout.split())
+
+
 def test_policies_shows_all_of_them() -> None:
     done = run("policies")
     found = json.loads(run("policies", "--json").stdout)

@@ -116,6 +116,100 @@ def test_exact_duplicates_are_reported_and_can_be_dropped() -> None:
         from_log(LOG, drop_duplicates=True)
 
 
+def visits(n_rows: int, *, rate: float = 0.3, seed: int = 0) -> pl.DataFrame:
+    """Return a log of 60 users, 3 arms and 20 days, in which many rows coincide."""
+    rng = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "user": rng.integers(60, size=n_rows),
+            "arm": rng.integers(3, size=n_rows),
+            "reward": (rng.random(n_rows) < rate).astype(int),
+            "day": rng.integers(20, size=n_rows),
+        }
+    )
+
+
+def test_rows_that_coincide_by_chance_are_to_be_kept() -> None:
+    profile = from_log(visits(4_000), time="day").profile
+    assert profile.duplicates is not None
+    assert profile.duplicates > 500
+    sentence = next(warning for warning in profile.warnings if "every column" in warning)
+    assert sentence == (
+        f"{profile.duplicates:,} rows are equal to another in every column, about as many as "
+        "chance makes: keep them unless an event was recorded twice."
+    )
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.001])
+def test_copies_are_told_from_chance(rate: float) -> None:
+    rng = np.random.default_rng(1)
+    rows = visits(4_000, rate=rate).with_columns(receipt=rng.integers(10**6, size=4_000))
+    copied = from_log(pl.concat([rows, rows.head(100)]), time="day").profile
+    assert (copied.duplicates, copied.duplicates_by_chance) == (100, False)
+    seconds = rows.drop("receipt").with_columns(day=rng.integers(10**6, size=4_000))
+    copied = from_log(pl.concat([seconds, seconds.head(100)]), time="day").profile
+    assert not copied.duplicates_by_chance
+    assert "--drop-duplicates leaves them out" in str(copied)
+
+
+def test_tastes_and_sessions_are_no_copies() -> None:
+    rows = visits(4_000)
+    liked = rows.with_columns(reward=(pl.col("user") % 3 == pl.col("arm")).cast(pl.Int64))
+    noisy = pl.Series(np.random.default_rng(2).random(4_000) < 0.2)
+    liked = liked.with_columns(reward=pl.when(noisy).then(1 - pl.col("reward")).otherwise("reward"))
+    assert from_log(liked, time="day").profile.duplicates_by_chance
+    sessions = rows.with_columns(session=pl.format("{}-{}", "user", "day"))
+    assert from_log(sessions, time="day").profile.duplicates_by_chance
+
+
+def test_dates_that_could_be_read_either_way_are_flagged() -> None:
+    days = ["03/01/2026", "04/01/2026", "05/01/2026", "03/02/2026", "01/01/2026"]
+    profile = from_log(LOG.with_columns(day=pl.Series(days)), time="day").profile
+    assert profile.ambiguous_date == ("day", "03/01/2026")
+    assert any(
+        "Dates in column 'day' such as '03/01/2026' are read as day, month, year" in warning
+        for warning in profile.warnings
+    )
+    for clear in ("13/01/2026", "2026-01-03"):
+        dates = pl.Series([*days[:4], clear] if "/" in clear else [clear] * 5)
+        assert from_log(LOG.with_columns(day=dates), time="day").profile.ambiguous_date is None
+
+
+def test_an_id_for_an_arm_is_refused_before_anything_is_computed() -> None:
+    rows = visits(6_000).with_columns(arm=pl.int_range(6_000))
+    with pytest.raises(
+        InvalidInputError, match=r"arm column 'arm' must name at most \d+ arms; got 6,000 in 6,000"
+    ):
+        from_log(rows)
+
+
+@pytest.mark.parametrize("reward", [0, 1])
+def test_equal_rewards_are_refused(reward: int) -> None:
+    with pytest.raises(InvalidInputError, match=f"nothing can be learnt .* all 5 are {reward}"):
+        from_log(LOG.with_columns(reward=pl.lit(reward)))
+
+
+def test_the_report_says_what_one_stands_for() -> None:
+    minutes = visits(1_000).with_columns(reward=pl.int_range(1_000) - 5)
+    expected = {
+        "range": "Scale range: 0 stands for -5, 1 for 994.",
+        "p99": "Scale p99: 1 stands for 985; 14 rows cut to 0 or 1.",
+        "positive": "Scale positive: 1 stands for any reward above 0.",
+    }
+    for scale, words in expected.items():
+        assert str(from_log(minutes, scale=scale).report).endswith(words)
+    percent = visits(1_000).with_columns(reward=pl.int_range(1_000) % 101)
+    assert str(from_log(percent, scale="percent").report).endswith("1 stands for 100.")
+
+
+def test_percent_is_offered_only_where_rewards_look_like_it() -> None:
+    for largest, offered in ((5, False), (100, True), (400, False)):
+        rows = visits(1_000).with_columns(reward=pl.int_range(1_000) % (largest + 1))
+        with pytest.raises(InvalidInputError) as refused:
+            from_log(rows)
+        assert ("percent (divide by 100)" in str(refused.value)) is offered
+
+
 def test_the_profile_says_what_a_log_looks_like() -> None:
     times = ["2026-03-02", "2026-03-01", "2026-03-01", "2026-03-05", "2026-03-01"]
     log = from_log(LOG.with_columns(day=pl.Series(times)), time="day")
@@ -129,9 +223,30 @@ def test_the_profile_says_what_a_log_looks_like() -> None:
     assert profile.period[1].startswith("2026-03-05")
     assert profile.repeated_times == 2  # user a, three times on the first day
     assert "2 users, 2 arms, 5 rows (2.5 a user, 1.67 a pair" in str(profile)
-    single = from_log(LOG.head(2)).profile
+    single = from_log(LOG.head(4).tail(2)).profile
     assert single.single_row_users == 2
-    assert any("2 of 2 users have one row" in warning for warning in single.warnings)
+    assert single.warnings == [
+        "No user has more than one row: such a log says nothing about how users differ."
+    ]
+    some = from_log(LOG.with_columns(user=pl.Series(["b", "a", "a", "a", "a"]))).profile
+    assert some.warnings == [
+        "1 of 2 users have one row, which says nothing about how users differ; --min-user-rows 2 "
+        "leaves them out."
+    ]
+
+
+def test_a_printed_profile_ends_with_its_warnings() -> None:
+    profile = from_log(LOG.with_columns(arm=pl.Series(["x", "X ", "x", "y", "x"]))).profile
+    assert profile.warnings
+    assert str(profile).splitlines() == [profile.summary, *profile.warnings]
+
+
+def test_one_of_a_kind_is_singular() -> None:
+    profile = from_log(LOG.filter(pl.col("user") == "a")).profile
+    assert profile.summary.startswith("1 user, 1 arm, 3 rows (")
+    alone = from_log(visits(60).with_columns(user=pl.int_range(60), day=pl.lit(3)), time="day")
+    assert alone.population.tells.startswith("1 row a user on 3 arms can't distinguish")
+    assert str(alone.visits).startswith("1 round of one unit of time: ")
 
 
 def test_times_may_be_dates_or_numbers_and_nothing_else() -> None:
@@ -231,8 +346,13 @@ def test_expected_means_of_a_long_log_are_near_the_truth() -> None:
 
 
 def test_bad_logs_are_refused_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match=r"reward must name one of .*; got 'clicks'\.$"):
+    with pytest.raises(
+        InvalidInputError, match=r"reward must name one of .*reward=.*; got 'clicks'\.$"
+    ):
         from_log(LOG, reward="clicks")
+    (tmp_path / "header.csv").write_text("user,arm,reward\n")
+    with pytest.raises(InvalidInputError, match=r"header\.csv has a header and no rows\.$"):
+        from_log(tmp_path / "header.csv")
     with pytest.raises(
         InvalidInputError, match=r"must end in \.csv or \.parquet; got '.*log\.txt'"
     ):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +14,24 @@ from click.core import ParameterSource
 
 from shoal.cli import console, options
 from shoal.cli.choices import NameChoice
-from shoal.errors import InvalidInputError
+from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.extras import missing
 
 if TYPE_CHECKING:
     from shoal.experiments import Cost, Price
     from shoal.instances import Log
+
+OPTIONS = {
+    "at_least": "--at-least",
+    "horizon": "--rounds",
+    "min_user_rows": "--min-user-rows",
+    "n_arms": "--arms",
+    "n_runs": "--runs",
+    "n_users": "--users",
+    "round_length": "--round-length",
+    "time_limit": "--time-limit",
+}
+"""The options whose parameters have other names in Python."""
 
 
 @click.command(name="price")
@@ -36,7 +50,13 @@ if TYPE_CHECKING:
     help="The log's columns for user, arm, reward and, if it has one, time.  "
     "[default: user,arm,reward]",
 )
-@click.option("--scale", type=NameChoice("scale"), help="How the log's rewards get into [0, 1].")
+@click.option(
+    "--scale",
+    type=NameChoice("scale"),
+    help="How the log's rewards get into [0, 1]: percent divides by 100; range makes the least 0 "
+    "and the largest 1; p99 divides by the 99th percentile and cuts at 0 and 1; positive is 1 for "
+    "all above 0.",
+)
 @click.option("--min-user-rows", type=int, help="Leave out users with fewer rows in the log.")
 @click.option("--drop-duplicates", is_flag=True, help="Leave out rows that repeat another whole.")
 @click.option(
@@ -102,8 +122,9 @@ def command(
     if rate is not None and None in (experiment["n_users"], experiment["n_arms"]):
         raise InvalidInputError("--rate needs --users and --arms beside it; got only some.")
     columns = experiment["columns"]
-    source = _source(means_file, log_file, policy, experiment)
-    with console.progress(f"pricing with {policy}") as progress:
+    with _options_named():
+        source = _source(means_file, log_file, policy, experiment)
+    with console.progress(f"pricing with {policy}") as progress, _options_named():
         answer = price(rate=rate, policy=policy, progress=progress, **source, **experiment)
     files = {"means_file": means_file, "log_file": log_file, "columns": columns}
     answer = replace(answer, config={**answer.config, **files})
@@ -123,11 +144,25 @@ def command(
             click.echo(f"Answer and figure: {out}")
 
 
+@contextmanager
+def _options_named() -> Iterator[None]:
+    """Let a refusal name the option where the library names its own parameter."""
+    try:
+        yield
+    except UnknownNameError:
+        raise
+    except InvalidInputError as error:
+        parameter, _, rule = str(error).partition(" ")
+        if parameter not in OPTIONS:
+            raise
+        raise InvalidInputError(f"{OPTIONS[parameter]} {rule}") from error
+
+
 def _source(
     means_file: str | None, log_file: str | None, policy: str, experiment: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the caller's means or population; take the options of a log out of the others."""
-    from shoal.instances import from_log, load_means
+    from shoal.instances import load_means
 
     names = ("columns", "scale", "min_user_rows", "drop_duplicates", "round_length")
     present = {name: experiment.pop(name) for name in names}
@@ -142,18 +177,36 @@ def _source(
     columns = options.split_names(chosen.pop("columns", "user,arm,reward"))
     if len(columns) not in (3, 4):
         raise InvalidInputError(
-            f"columns must name user, arm and reward, and may name time; got {','.join(columns)!r}."
+            "--columns must name user, arm and reward, and may name time; got "
+            f"{','.join(columns)!r}."
         )
     chosen |= dict(zip(("user", "arm", "reward", "time"), columns, strict=False))
-    with console.waiting("reading the log"):
-        log = from_log(log_file, **chosen, seed=experiment["seed"])
-    for line in (f"{log_file}: {log.profile}", str(log.report), *log.profile.warnings):
+    log = _read(log_file, chosen | {"seed": experiment["seed"]})
+    for line in (f"{log_file}: {log.profile.summary}", str(log.report), *log.profile.warnings):
         click.echo(line, err=True)
     with console.waiting("estimating how users differ"):
         source = {"population": log.population}
     if log.visits is not None:
         _set_conditions(log, policy, experiment)
     return source
+
+
+def _read(log_file: str, arguments: dict[str, Any]) -> Log:
+    """Read the log; a column that it does not have is refused by the name of the option."""
+    from shoal.instances import from_log
+    from shoal.instances.rows import UnknownColumnError
+
+    try:
+        with console.waiting("reading the log"):
+            return from_log(log_file, **arguments)
+    except UnknownColumnError as error:
+        example = ""
+        if len(error.columns) >= 3:
+            example = f", such as --columns {','.join(error.columns[:3])}"
+        raise InvalidInputError(
+            f"--columns must name the log's columns for user, arm and reward{example}; it has "
+            f"{', '.join(error.columns)}; got {error.name!r} for the {error.role}.{error.hint}"
+        ) from error
 
 
 def _set_conditions(log: Log, policy: str, experiment: dict[str, Any]) -> None:
@@ -192,6 +245,8 @@ def _integer(text: str) -> int:
 
 
 def _show(answer: Price) -> None:
+    from shoal.model.plurals import count
+
     config, first = answer.config, answer.costs[0].min_group_size
     digits = 3 if abs(answer.best_arm) >= 0.02 else 5
 
@@ -201,12 +256,13 @@ def _show(answer: Price) -> None:
         if cost is answer.costs[0]:
             return ""
         if (whole := answer.costs[0].reward.mean) > 0:
-            return f"{more / whole:+.0%} ± {half / whole:.0%}"
+            sign = "+" if round(100 * more / whole) else ""  # 0 has none
+            return f"{more / whole:{sign}z.0%} ± {half / whole:.0%}"
         return f"{more:+.{digits}f} ± {half:.{digits}f}"
 
     console.table(
-        f"{config['policy']}: {config['n_users']:,} users, {config['n_arms']} arms, "
-        f"{config['horizon']:,} rounds",
+        f"{config['policy']}: {count(config['n_users'], 'user')}, "
+        f"{count(config['n_arms'], 'arm')}, {count(config['horizon'], 'round')}",
         ["C", "reward", "gain on best arm", "in percent", "share of gap", f"against C={first}",
          "passes at", "all alike"],
         [
@@ -215,7 +271,7 @@ def _show(answer: Price) -> None:
                 f"{cost.reward.mean:.{digits}f}",
                 f"{cost.gain.low:+.{digits}f} to {cost.gain.high:+.{digits}f}",
                 answer.gain_in_words(cost),
-                f"{cost.share.mean:.0%}",
+                answer.share_in_words(cost),
                 against(cost),
                 f"not in {config['horizon']:,}" if cost.passes_at is None
                 else f"round {cost.passes_at:,}",

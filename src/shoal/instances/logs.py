@@ -21,9 +21,14 @@ from shoal.instances import rows as log_rows
 from shoal.instances.assignment import find_uneven
 from shoal.instances.population import PairTotals, Population, estimate_population
 from shoal.instances.profile import LogProfile, profile_rows
+from shoal.instances.repeats import repeats_by_chance
 from shoal.instances.trend import remove_trend
 from shoal.instances.visits import Visits, count_visits
 from shoal.model.numbers import whole_number
+from shoal.model.plurals import count
+
+MOST_LOG_ARMS = 100
+"""Arms of a log: what their tastes have in common takes memory as the fourth power of them."""
 
 
 class LogColumns(TypedDict, total=False):
@@ -37,7 +42,10 @@ class LogColumns(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class LogReport:
-    """How a log's rows and pairs were used; each dropped row is counted once, in this order."""
+    """How a log's rows and pairs were used; each dropped row is counted once, in this order.
+
+    ``scaling`` says what 0 and 1 stand for on the scale that was chosen.
+    """
 
     rows_read: int
     duplicates_dropped: int
@@ -50,6 +58,7 @@ class LogReport:
     rows_used: int
     pairs_seen: int = 0
     pairs_filled: int = 0
+    scaling: str = ""
 
     def __str__(self) -> str:
         reasons = {
@@ -65,6 +74,7 @@ class LogReport:
         return (
             f"{self.rows_used:,} of {self.rows_read:,} rows used; dropped: {dropped}; "
             f"{self.pairs_filled:,} of {self.pairs_seen + self.pairs_filled:,} pairs never seen."
+            + (f" Scale {self.scaling}." if self.scaling else "")
         )
 
 
@@ -158,15 +168,16 @@ def from_log(
     names = _column_names(columns)
     frame = log_rows.read_log(log)
     rows = log_rows.select_columns(frame, names)
-    duplicates = None if drop_duplicates else log_rows.count_duplicates(frame)
+    findings = _look_over(frame, names, drop_duplicates=drop_duplicates)
     if drop_duplicates:
         rows = log_rows.select_columns(log_rows.drop_duplicates(frame), names)
     counts = {"rows_read": frame.height, "duplicates_dropped": frame.height - rows.height}
     del frame  # of ten million rows, more than half a gigabyte
-    rows, dropped = _keep_usable(rows, names, scale, least)
-    report = LogReport(**counts, **dropped, rows_used=rows.height)
+    rows, dropped, scaling = _keep_usable(rows, names, scale, least)
+    _check_variety(rows, names)
+    report = LogReport(**counts, **dropped, rows_used=rows.height, scaling=scaling)
     log_read = _total(rows, report, round_length, seed)
-    return replace(log_read, profile=replace(log_read.profile, duplicates=duplicates))
+    return replace(log_read, profile=replace(log_read.profile, **findings))
 
 
 def _column_names(columns: LogColumns) -> dict[str, str]:
@@ -178,23 +189,52 @@ def _column_names(columns: LogColumns) -> dict[str, str]:
     return {role: str(name) for role, name in names.items() if name is not None}
 
 
+def _look_over(
+    frame: pl.DataFrame, names: dict[str, str], *, drop_duplicates: bool
+) -> dict[str, Any]:
+    """Return what a profile says of the log as it was read."""
+    duplicates = None if drop_duplicates else log_rows.count_duplicates(frame)
+    date = log_rows.ambiguous_date(frame[names["time"]]) if "time" in names else None
+    return {
+        "duplicates": duplicates,
+        "duplicates_by_chance": bool(duplicates) and repeats_by_chance(frame, names),
+        "ambiguous_date": None if date is None else (names["time"], date),
+    }
+
+
+def _check_variety(rows: pl.DataFrame, names: dict[str, str]) -> None:
+    """Refuse rows from which nothing can be learnt: of equal rewards, or with an id for an arm."""
+    if rows["reward"].n_unique() == 1:
+        raise InvalidInputError(
+            f"nothing can be learnt from this log: rewards in column {names['reward']!r} must "
+            f"differ; all {rows.height:,} are {rows['reward'][0]:g}."
+        )
+    n_arms = rows["arm"].n_unique()
+    if n_arms > MOST_LOG_ARMS:
+        raise InvalidInputError(
+            f"arm column {names['arm']!r} must name at most {MOST_LOG_ARMS} arms; got {n_arms:,} "
+            f"in {rows.height:,} rows. If it is an id, choose another column; else join rare arms."
+        )
+
+
 def _keep_usable(
     rows: pl.DataFrame, columns: dict[str, str], scale: str | None, least: dict[str, int]
-) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Return the rows to use, and the numbers of the others by reason."""
-    usable, dropped = log_rows.usable_rows(rows, columns["reward"], scale)
+) -> tuple[pl.DataFrame, dict[str, int], str]:
+    """Return the rows to use, the numbers of the others by reason, and what the scale did."""
+    usable, dropped, scaling = log_rows.usable_rows(rows, columns["reward"], scale)
     timed = log_rows.parse_times(usable, columns["time"]) if "time" in columns else usable
     frequent = timed.filter(*(pl.len().over(name) >= n for name, n in least.items() if n > 1))
     dropped["without_time"] = usable.height - timed.height
     if frequent.is_empty():
-        reasons = {name.replace("_", " "): n for name, n in dropped.items() if n}
+        reasons = [f"{n} {name.replace('_', ' ')}" for name, n in dropped.items() if n]
         raise InvalidInputError(
-            f"a log must leave at least one row; got {rows.height} rows, {timed.height} of them "
-            f"usable, with min_user_rows={least['user']} and min_arm_rows={least['arm']}; "
-            f"dropped: {', '.join(f'{n} {name}' for name, n in reasons.items()) or 'none'}."
+            f"a log must leave at least one row; got {count(rows.height, 'row')}, "
+            f"{timed.height} of them usable, where a user needs at least "
+            f"{count(least['user'], 'row')} and an arm {least['arm']}; dropped: "
+            f"{', '.join(reasons) or 'none'}."
         )
     dropped["too_rare"] = timed.height - frequent.height
-    return frequent, dropped
+    return frequent, dropped, scaling
 
 
 def _total(rows: pl.DataFrame, report: LogReport, round_length: str, seed: int) -> Log:

@@ -13,6 +13,7 @@ import polars as pl
 
 from shoal.arrays import FloatArray
 from shoal.instances.assignment import MANY_ROWS, Uneven, find_uneven
+from shoal.model.plurals import count
 
 SAME = 0.1
 """Rewards of one user, arm and time are the same if they vary by less than this part of all."""
@@ -32,9 +33,9 @@ class LogProfile:
         Least and largest reward, their mean, and whether all are 0 or 1.
     period
         First and last time, as text, where the log has time.
-    duplicates
-        Rows that repeat another one in all columns; None where user, arm and reward are all the
-        columns, as equal rows then are nothing special.
+    duplicates, duplicates_by_chance
+        Rows that repeat another one in all columns, and whether chance explains them; None where
+        user, arm and reward are all the columns, as equal rows then are nothing special.
     single_row_users
         Users with one row, who say nothing about how users differ.
     repeated_times
@@ -46,6 +47,9 @@ class LogProfile:
     by_user, by_time
         An arm that some users saw more often than others, or that was seen at some times; None
         where chance explains who saw what.
+    ambiguous_date
+        The name of the time's column and one of its dates, where all of them would be dates with
+        day and month exchanged.
     """
 
     users: int
@@ -64,12 +68,20 @@ class LogProfile:
     repeated_events: int = 0
     by_user: Uneven | None = None
     by_time: Uneven | None = None
+    duplicates_by_chance: bool = False
+    ambiguous_date: tuple[str, str] | None = None
 
     def __str__(self) -> str:
+        """Return the summary, then the warnings, a line each."""
+        return "\n".join([self.summary, *self.warnings])
+
+    @property
+    def summary(self) -> str:
+        """How much there is of what, in one line."""
         low, high = self.reward_range
         kind = "0 or 1" if self.binary else f"{low:.4g} to {high:.4g}"
         text = (
-            f"{self.users:,} users, {self.arms:,} arms, {self.rows:,} rows "
+            f"{count(self.users, 'user')}, {count(self.arms, 'arm')}, {count(self.rows, 'row')} "
             f"({self.rows / self.users:.3g} a user, {self.rows_per_pair:.3g} a pair of user and "
             f"arm, {self.pairs_observed:.0%} of the pairs occur); rewards {kind}, mean "
             f"{self.mean_reward:.4g}"
@@ -84,19 +96,41 @@ class LogProfile:
             f"{', '.join(map(repr, names))}."
             for names in self.similar_arms
         ]
+        if self.ambiguous_date:
+            column, example = self.ambiguous_date
+            sentences.append(
+                f"Dates in column {column!r} such as {example!r} are read as day, month, year, and "
+                "all of them could be month, day, year: write year-month-day if that is meant."
+            )
         if self.duplicates:
-            sentences.append(
-                f"{self.duplicates:,} rows repeat another one in every column: "
-                f"--drop-duplicates leaves them out."
-            )
+            sentences.append(self._about_duplicates(self.duplicates))
         if self.single_row_users:
-            sentences.append(
-                f"{self.single_row_users:,} of {self.users:,} users have one row, which says "
-                f"nothing about how users differ; --min-user-rows 2 leaves them out."
-            )
+            sentences.append(self._about_single_rows)
         if self.repeated_times:
-            sentences.append(f"{self.repeated_times:,} rows have the user and time of another.")
+            have = "rows have" if self.repeated_times > 1 else "row has"
+            sentences.append(f"{self.repeated_times:,} {have} the user and time of another.")
         return sentences + self.doubts
+
+    def _about_duplicates(self, n_rows: int) -> str:
+        if self.duplicates_by_chance:
+            equal = "rows are equal to another" if n_rows > 1 else "row is equal to another"
+            return (
+                f"{n_rows:,} {equal} in every column, about as many as chance makes: keep them "
+                "unless an event was recorded twice."
+            )
+        repeat = "rows repeat" if n_rows > 1 else "row repeats"
+        return (
+            f"{n_rows:,} {repeat} another one in every column: --drop-duplicates leaves them out."
+        )
+
+    @property
+    def _about_single_rows(self) -> str:
+        if self.single_row_users == self.users:
+            return "No user has more than one row: such a log says nothing about how users differ."
+        return (
+            f"{self.single_row_users:,} of {count(self.users, 'user')} have one row, which says "
+            "nothing about how users differ; --min-user-rows 2 leaves them out."
+        )
 
     @property
     def doubts(self) -> list[str]:

@@ -19,6 +19,7 @@ import polars as pl
 from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.frames import read_frame
 from shoal.instances.files import unreadable
+from shoal.model.plurals import count
 
 MOST_BAD = 0.05
 """Share of the rewards that may be unusable."""
@@ -31,11 +32,36 @@ SCALES = {
 }
 """Ways to bring rewards into [0, 1], by name."""
 
+LEAST_PERCENT = 10.0
+"""Rewards whose maximum is at most this are no percentages."""
+
+DAY_AND_MONTH = r"^\s*(\d{1,2})[/.-](\d{1,2})[/.-]\d{4}\b"
+"""Dates that begin with day and month, in either order."""
 
 EPOCH = (1.0, 1e3, 1e6, 1e9)
 """Ticks a second of times that count from 1970."""
 
 FIRST_SECOND, LAST_SECOND = 3e8, 5e9  # 1979 and 2128
+
+
+class UnknownColumnError(InvalidInputError):
+    """A column that a log does not have: its role, its name, and the names that there are."""
+
+    def __init__(self, role: str, name: str, columns: list[str]) -> None:
+        super().__init__(role, name, columns)  # what pickle hands to a copy
+        self.role, self.name, self.columns = role, name, columns
+
+    @property
+    def hint(self) -> str:
+        """What else may be wrong."""
+        alone = self.columns[0] if len(self.columns) == 1 else ""
+        return " Cells must be separated by commas." if set(alone) & set(";\t|") else ""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.role} must name one of the log's columns {self.columns}, as in "
+            f"from_log(log, {self.role}=...); got {self.name!r}.{self.hint}"
+        )
 
 
 def read_log(log: Any) -> pl.DataFrame:
@@ -47,7 +73,13 @@ def read_log(log: Any) -> pl.DataFrame:
                 f"a log must be a .csv or .parquet file or a dataframe; got {type(log).__name__}."
             )
         return frame
-    path = Path(log)
+    frame = _read_file(Path(log))
+    if frame.is_empty():
+        raise InvalidInputError(f"{log} has a header and no rows.")
+    return frame
+
+
+def _read_file(path: Path) -> pl.DataFrame:
     try:
         if path.suffix.lower() == ".csv":
             return pl.read_csv(path, infer_schema=False, glob=False)  # 003 is not 3
@@ -77,11 +109,7 @@ def select_columns(frame: pl.DataFrame, names: dict[str, str]) -> pl.DataFrame:
     """Return the log's columns under the names of their roles."""
     for role, name in names.items():
         if name not in frame.columns:
-            alone = frame.columns[0] if frame.width == 1 else ""
-            hint = " Cells must be separated by commas." if set(alone) & set(";\t|") else ""
-            raise InvalidInputError(
-                f"{role} must name one of the log's columns {frame.columns}; got {name!r}.{hint}"
-            )
+            raise UnknownColumnError(role, name, frame.columns)
         if frame.schema[name].is_nested() or frame.schema[name] in (pl.Object, pl.Binary):
             raise InvalidInputError(
                 f"{role} column {name!r} must hold single values; got {frame.schema[name]}, such "
@@ -107,10 +135,10 @@ def drop_duplicates(frame: pl.DataFrame) -> pl.DataFrame:
 
 def usable_rows(
     rows: pl.DataFrame, column: str, scale: str | None
-) -> tuple[pl.DataFrame, dict[str, int]]:
+) -> tuple[pl.DataFrame, dict[str, int], str]:
     """Return the rows with a user, an arm and a reward in [0, 1]; count the others by reason.
 
-    ``column`` is the reward's name in the log, for messages.
+    ``column`` is the reward's name in the log, for messages. Last comes what the scale did.
     """
     present = rows.filter(~pl.any_horizontal(pl.col("user", "arm", "reward").is_null()))
     number = pl.col("reward").cast(pl.Float64, strict=False)
@@ -127,14 +155,22 @@ def usable_rows(
     )
     finite = numbers.with_columns(number).filter(pl.col("reward").is_finite())
     dropped["not_finite"] = numbers.height - finite.height
+    scaling = ""
     if scale is not None:
-        finite = _scaled(finite, scale)
+        finite, scaling = _scaled(finite, scale)
     inside = finite.filter(pl.col("reward").is_between(0.0, 1.0))
     dropped["out_of_range"] = finite.height - inside.height
-    offers = "; ".join(f"{name} ({what})" for name, what in SCALES.items())
     outside = finite.filter(~pl.col("reward").is_between(0.0, 1.0))["reward"]
-    _refuse_many(outside, finite.height, column, "lie in [0, 1]", f" Choose a scale: {offers}.")
-    return inside, dropped
+    _refuse_many(outside, finite.height, column, "lie in [0, 1]", _offer(finite["reward"]))
+    return inside, dropped, scaling
+
+
+def _offer(rewards: pl.Series) -> str:
+    """Name the scales that would suit; percent only where rewards look like percentages."""
+    beyond = int((~rewards.is_between(0.0, 100.0)).sum())
+    percent = bool((rewards > LEAST_PERCENT).any()) and beyond <= MOST_BAD * len(rewards)
+    names = [name for name in SCALES if percent or name != "percent"]
+    return f" Choose a scale: {'; '.join(f'{name} ({SCALES[name]})' for name in names)}."
 
 
 def _refuse_many(bad: pl.Series, n_rows: int, column: str, rule: str, offer: str) -> None:
@@ -147,7 +183,8 @@ def _refuse_many(bad: pl.Series, n_rows: int, column: str, rule: str, offer: str
     )
 
 
-def _scaled(rows: pl.DataFrame, scale: str) -> pl.DataFrame:
+def _scaled(rows: pl.DataFrame, scale: str) -> tuple[pl.DataFrame, str]:
+    """Return the rows on a scale, and what 0 and 1 stand for in words."""
     if scale not in SCALES:
         raise UnknownNameError("scale", scale, SCALES)
     reward = pl.col("reward")
@@ -159,7 +196,42 @@ def _scaled(rows: pl.DataFrame, scale: str) -> pl.DataFrame:
         "p99": pl.when(largest > 0).then((reward / largest).clip(0.0, 1.0)).otherwise(0.0),
         "positive": (reward > 0).cast(pl.Float64),
     }
-    return rows.with_columns(expressions[scale].alias("reward"))
+    least, most, top = (
+        rows.select(
+            reward.min().alias("least"), reward.max().alias("most"), largest.alias("top")
+        ).row(0)
+        if rows.height
+        else (0.0, 0.0, 0.0)
+    )
+    n_cut = rows.filter((reward < 0) | (reward > top)).height
+    meanings = {
+        "percent": "1 stands for 100",
+        "range": f"0 stands for {least:g}, 1 for {most:g}",
+        "p99": f"1 stands for {top:g}; {count(n_cut, 'row')} cut to 0 or 1",
+        "positive": "1 stands for any reward above 0",
+    }
+    return rows.with_columns(expressions[scale].alias("reward")), f"{scale}: {meanings[scale]}"
+
+
+def ambiguous_date(times: pl.Series) -> str | None:
+    """Return a date of a column of text in which all would be dates with day and month exchanged.
+
+    >>> ambiguous_date(pl.Series(["03/03/2026", "03/01/2026"]))
+    '03/01/2026'
+    >>> ambiguous_date(pl.Series(["03/01/2026", "13/01/2026"]))
+    """
+    if times.dtype != pl.String:
+        return None
+    parts = pl.DataFrame({"text": times.drop_nulls()}).with_columns(
+        first=pl.col("text").str.extract(DAY_AND_MONTH, 1).cast(pl.Int64),
+        second=pl.col("text").str.extract(DAY_AND_MONTH, 2).cast(pl.Int64),
+    )
+    dates = parts.drop_nulls()
+    differ = dates.filter(pl.col("first") != pl.col("second"))
+    few = dates.height < (1 - MOST_BAD) * parts.height
+    if few or differ.is_empty() or dates.filter(pl.max_horizontal("first", "second") > 12).height:
+        return None
+    return str(differ["text"][0])
 
 
 def parse_times(rows: pl.DataFrame, column: str) -> pl.DataFrame:

@@ -19,6 +19,7 @@ import polars as pl
 from shoal.arrays import FloatArray, LongArray
 from shoal.errors import InvalidInputError
 from shoal.instances.population.estimate import Range
+from shoal.model.plurals import count
 
 UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 """Seconds of the units of a round's length."""
@@ -80,7 +81,7 @@ class Visits:
         return min(1.0, self.learner_drift / (2 * variance)) if variance > 0 else 0.0
 
     def __str__(self) -> str:
-        lines = [f"{self.n_rounds:,} rounds of {self.round_length}"]
+        lines = [f"{count(self.n_rounds, 'round')} of {self.round_length}"]
         if self.gap is None or self.participation is None:
             return lines[0] + ": nobody could come back."
         lines.append(

@@ -79,13 +79,52 @@ def test_a_gain_on_a_loss_is_told_as_a_difference() -> None:
 
 
 def test_without_a_gain_that_is_shown_everyone_gets_the_best_arm() -> None:
-    found = priced({5: [-0.2, 0.6], 20: [-0.1, 0.0]})
+    found = priced({5: [-0.2, 0.1], 20: [-0.1, 0.0]})
     assert found.recommended is None
     assert found.recommendation == (
         "Show everyone the best single arm: within 300 rounds, learning from groups of at least "
-        "5 or 20 users is not shown to earn more (20% (-488% to 528%))."
+        "5 or 20 users is not shown to earn more (-5%, between -196% and 186%)."
     )
     assert found.to_dict()["recommended"] is None
+
+
+def test_too_few_runs_leave_a_gain_undecided_instead_of_denying_it() -> None:
+    answer = priced({5: [-0.2, 0.6], 20: [-0.1, 0.0]})
+    assert answer.recommended is None
+    assert answer.recommendation == (
+        "Undecided: 2 runs are too few to tell whether groups of at least 5 users earn more than "
+        "the best single arm for everyone (20%, between -488% and 528%). Play more: --runs 6, or "
+        "leave --runs out."
+    )
+    answer = priced({5: [0.0, 0.1, 0.2, 0.3, 0.0]})  # 12% ± 16%; ± 11% with 8
+    assert answer.more_runs == 8
+    assert "5 runs are too few" in answer.recommendation
+    hopeless = priced({5: [-0.3, 0.3, -0.3, 0.3, 0.01]})
+    assert hopeless.more_runs is None
+    assert hopeless.recommendation.startswith("Show everyone the best single arm: ")
+    assert priced({5: [-0.3, 0.5] * 8}).more_runs is None  # 15 runs are the most by default
+
+
+def test_a_larger_size_is_not_recommended_while_a_better_smaller_one_is_open() -> None:
+    answer = priced({5: [0.2, 0.9], 20: [0.3, 0.31]})
+    assert answer.costs[0].gain.low < 0 < answer.costs[1].gain.low
+    assert answer.recommended is None
+    assert answer.recommendation.startswith(
+        "Undecided: 2 runs are too few to tell whether groups of at least 5 users"
+    )
+    kept = priced({5: [0.1, 0.52], 20: [0.3, 0.31]})  # nine tenths of it, whatever it proves to be
+    assert kept.recommended is kept.costs[1]
+    below = priced({5: [0.2, 0.9], 20: [0.3, 0.31]}, at_least=6)
+    assert below.recommended is below.costs[1]
+
+
+def test_the_share_of_no_gap_is_a_dash() -> None:
+    references = np.tile([0.3, 0.3, 0.3], (2, 1))
+    answer = Price.from_rewards([5], np.full((1, 2, 1), 0.3), references, np.array([10]), {})
+    assert answer.share_in_words(answer.costs[0]) == "–"
+    assert "–" in answer._repr_html_()
+    some = priced({5: [0.5, 0.5]})
+    assert some.share_in_words(some.costs[0]) == "50%"
 
 
 def test_intervals_of_rewards_stay_between_0_and_1() -> None:

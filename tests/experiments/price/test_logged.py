@@ -51,7 +51,11 @@ def test_a_placebo_log_gets_no_recommendation_and_no_gain() -> None:
     assert all(cost.gain.low <= 0 for cost in answer.costs)
     assert all(cost.gain.mean < 0.01 * answer.best_arm for cost in answer.costs)
     assert "can't distinguish users who agree" in answer.notes[0]
-    assert any("hangs mostly on" in note for note in answer.notes)
+    assert any("for C = 5 comes mostly from" in note for note in answer.notes)
+    assert answer.recommendation.startswith(
+        "Show everyone the best single arm for now: this log can't tell whether users differ; "
+        "within 60 rounds, learning from groups of at least 5 or 20 users is not shown to earn more"
+    )
     assert answer.bands["full_knowledge"].low <= answer.bands["best_arm"].high
 
 
@@ -65,6 +69,24 @@ def test_tastes_that_the_log_shows_are_priced_and_the_truth_lies_inside() -> Non
         assert said.gain.low <= found.gain.mean <= said.gain.high
         assert 0.0 <= said.reward.low <= said.reward.high <= 1.0
         assert -1.0 <= said.share.low <= said.share.high <= 1.0
+
+
+def test_two_runs_of_a_log_with_tastes_are_too_few_to_tell() -> None:
+    people = population(taste=True)
+    assert people.shows_tastes
+    possible = np.array([people.gain.low, people.gain.high])
+    references = np.column_stack([np.full(2, 0.2), 0.2 + possible, np.full(2, 0.2)])
+    rewards = np.array([[[0.25], [0.32]], [[0.15], [0.16]]])
+    answer = Price.from_rewards([5, 20], rewards, references, np.array([60]), {}, population=people)
+    assert answer.recommended is None
+    assert answer.recommendation.startswith("Undecided: 2 runs are too few to tell")
+    assert answer.recommendation.endswith("Play more: --runs 6, or leave --runs out.")
+    assert answer.notes[2].endswith(
+        "comes mostly from chance in the simulation; more runs narrow it."
+    )
+    for cost in answer.costs:  # all columns have one centre
+        assert cost.reward.mean == pytest.approx(answer.best_arm + cost.gain.mean)
+        assert answer.costs[0].reward.mean - cost.reward.mean == pytest.approx(cost.loss.mean)
 
 
 @pytest.mark.slow

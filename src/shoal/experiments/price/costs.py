@@ -16,6 +16,7 @@ import numpy as np
 
 from shoal.arrays import FloatArray, LongArray
 from shoal.environments import REWARDS
+from shoal.experiments.price import recommend
 from shoal.experiments.price.logged import outlook
 from shoal.experiments.statistics import (
     Interval,
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 
 AT_LEAST = 5
 """The smallest groups that are recommended, as the service's least group size."""
-
-KEEP = 0.9
-"""The recommended group size keeps at least this part of the best one's gain."""
 
 ROUNDING = 1e-9
 """Relative differences below this are rounding errors."""
@@ -135,7 +133,7 @@ class Price:
         full = np.where(full - best > ROUNDING * np.abs(full), full, best)
         bar = float(best.mean() + ROUNDING * abs(best.mean()))
         curves = rewards.mean(axis=1)
-        costs = []
+        costs: list[Cost] = []
         for size, reward, curve in zip(sizes, earned, curves, strict=True):
             intervals, luck = _intervals(reward, best, full, population)
             if "rewards" in config and REWARDS[config["rewards"]].bounded:
@@ -148,7 +146,7 @@ class Price:
                     min_group_size=size,
                     **intervals,
                     luck=luck,
-                    loss=mean_interval(earned[0] - reward),
+                    loss=_loss(earned[0] - reward, costs, intervals["reward"], population),
                     homogeneous=rate**size + (1 - rate) ** size if binary else None,
                     passes_at=passing_round(curve, bar, rounds),
                     runs=tuple(reward.tolist()),
@@ -162,70 +160,42 @@ class Price:
 
     @property
     def recommended(self) -> Cost | None:
-        """The largest groups that keep ``KEEP`` of the best gain; None if none is shown to gain.
+        """The largest groups that keep ``KEEP`` of the best gain.
 
-        Groups below ``at_least`` hide too little: they are there to compare with.
+        None if no gain is shown, or if it takes more runs to tell. Groups below ``at_least`` hide
+        too little: they are there to compare with.
         """
-        gainful = [cost for cost in self._candidates if cost.gain.low > 0]
-        if not gainful:
+        if self.more_runs is not None:
             return None
-        best = max(cost.gain.mean for cost in gainful)
-        return [cost for cost in gainful if cost.gain.mean >= KEEP * best][-1]
+        return recommend.largest_that_keeps(recommend.candidates(self))
 
     @property
-    def _candidates(self) -> Sequence[Cost]:
-        return [cost for cost in self.costs if cost.min_group_size >= self.at_least]
+    def more_runs(self) -> int | None:
+        """How many runs would probably decide, where these are too few; else None."""
+        open_cost = recommend.undecided(self)
+        return open_cost and open_cost[1]
 
     @property
     def recommendation(self) -> str:
         """One sentence for a document."""
-        horizon = int(self.rounds[-1])
-        chosen = self.recommended
-        if not self._candidates:
-            return (
-                f"No recommendation: none of the group sizes compared is at least {self.at_least}, "
-                f"the least that is recommended."
-            )
-        if chosen is None:
-            *others, last = (str(cost.min_group_size) for cost in self._candidates)
-            tried = f"{', '.join(others)} or {last}" if others else last
-            likely = max(self._candidates, key=lambda cost: cost.gain.mean)
-            return (
-                f"Show everyone the best single arm: within {horizon:,} rounds, learning from "
-                f"groups of at least {tried} users is not shown to earn more "
-                f"({self.gain_in_words(likely)})."
-            )
-        sentence = (
-            f"Use groups of at least {_users(chosen)}: over {horizon:,} rounds they earn "
-            f"{self.gain_in_words(chosen)} more than the best single arm for everyone"
-        )
-        best = max(self.costs, key=lambda cost: cost.gain.mean)
-        if best is not chosen:
-            part = chosen.gain.mean / best.gain.mean
-            alone = best.min_group_size == 1
-            sentence += f", {part:.0%} of the gain "
-            sentence += "without anonymity" if alone else f"with groups of {best.min_group_size}"
-        larger = [cost for cost in self.costs if cost.min_group_size > chosen.min_group_size]
-        if larger:
-            part = max(0.0, larger[0].gain.mean / best.gain.mean)
-            sentence += f"; groups of {larger[0].min_group_size} would keep {part:.0%}"
-        return sentence + "."
+        return recommend.recommendation(self)
 
     def gain_in_words(self, cost: Cost) -> str:
         """Say what a size gains over the best arm: in percent where that has a meaning."""
-        gain = cost.gain
-        if self.best_arm > 0:
-            low, mean, high = (x / self.best_arm for x in (gain.low, gain.mean, gain.high))
-            digits = 0 if max(abs(low), abs(high)) >= 0.1 else 1
-            return f"{mean:.{digits}%} ({low:.{digits}%} to {high:.{digits}%})"
-        return f"{gain.mean:.2g} a round ({gain.low:.2g} to {gain.high:.2g})"
+        middle, low, high = recommend.gain_parts(cost.gain, self.best_arm)
+        return f"{middle} ({low} to {high})"
+
+    def share_in_words(self, cost: Cost) -> str:
+        """Say what part of the gap a size captures; of no gap, there is none."""
+        gap = self.full_knowledge - self.best_arm
+        return f"{cost.share.mean:.0%}" if gap > ROUNDING * abs(self.full_knowledge) else "–"
 
     @property
     def notes(self) -> list[str]:
         """What a reader should know before trusting the numbers."""
         notes = []
         if self.population is not None:
-            notes += [self.population.tells, self.population.held_out_tells, self._hangs_on]
+            notes += [self.population.tells, self.population.held_out_tells, self._source_of_width]
             notes += self.population.doubts
         better = [cost for cost in self.costs if cost.loss.high < 0]
         if better:
@@ -238,15 +208,13 @@ class Price:
         return notes
 
     @property
-    def _hangs_on(self) -> str:
+    def _source_of_width(self) -> str:
         """Say whether the interval is wide because of the log or because of luck."""
         cost = self.recommended or max(self.costs, key=lambda cost: cost.gain.mean)
-        reason = (
-            "how much users differ, which only more rows can tell"
-            if cost.gain.half > 2**0.5 * (cost.luck or 0.0)
-            else "the luck of learner and users"
-        )
-        return f"The interval for C = {cost.min_group_size} hangs mostly on {reason}."
+        source = f"The width of the interval for C = {cost.min_group_size} comes mostly from"
+        if cost.gain.half > 2**0.5 * (cost.luck or 0.0):
+            return f"{source} how much users differ, which only more rows can tell."
+        return f"{source} chance in the simulation; more runs narrow it."
 
     def __repr__(self) -> str:
         sizes = [cost.min_group_size for cost in self.costs]
@@ -259,7 +227,7 @@ class Price:
                 cost.min_group_size,
                 cost.reward.mean,
                 self.gain_in_words(cost),
-                f"{cost.share.mean:.0%}",
+                self.share_in_words(cost),
                 "never" if cost.passes_at is None else cost.passes_at,
             )
             for cost in self.costs
@@ -327,6 +295,23 @@ def _intervals(
     return intervals, view.luck
 
 
+def _loss(
+    differences: FloatArray,
+    smaller: Sequence[Cost],
+    reward: Interval,
+    population: Population | None,
+) -> Interval:
+    """Return what is lost against the smallest size; with a log, around its difference in reward.
+
+    The runs of a log are spread evenly over what it allows: their mean is not its median.
+    """
+    over_runs = mean_interval(differences)
+    if population is None or not smaller:
+        return over_runs
+    middle = smaller[0].reward.mean - reward.mean
+    return Interval(middle, middle - over_runs.half, middle + over_runs.half)
+
+
 def _bands(references: FloatArray, population: Population | None) -> dict[str, Interval]:
     """Return what the best arm, full knowledge and a random arm earn, with intervals."""
     names = ("best_arm", "full_knowledge", "mean_rate")
@@ -338,10 +323,6 @@ def _bands(references: FloatArray, population: Population | None) -> dict[str, I
             low, median, high = population.range_of(values)
             bands[name] = Interval(median, low, high)
     return bands
-
-
-def _users(cost: Cost) -> str:
-    return f"{cost.min_group_size} user{'s' if cost.min_group_size > 1 else ''}"
 
 
 def passing_round(curve: FloatArray, best: float, rounds: LongArray) -> int | None:

@@ -84,9 +84,13 @@ def outlook(population: Population, possible: FloatArray, gains: FloatArray) -> 
     # Luck can't bring more than full knowledge, nor less than the worst arm.
     least, most = population.range_of(best - most_lost).low, population.range_of(best + world_gains)
     gain = _joined(population, predicted, luck)
+    gain = gain.within(-population.range_of(most_lost).high, population.gain.high)
+    reward = _joined(population, best + predicted, luck).within(least, most.high)
+    # The median of a sum is not the sum of the medians: without this, columns would contradict.
+    middle = population.range_of(best).median + gain.mean
     return Outlook(
-        gain=gain.within(-population.range_of(most_lost).high, population.gain.high),
-        reward=_joined(population, best + predicted, luck).within(least, most.high),
+        gain=gain,
+        reward=Interval(middle, min(reward.low, middle), max(reward.high, middle)),
         share=_share(population, predicted, world_gains, luck),
         luck=luck,
     )

@@ -23,6 +23,7 @@ from shoal.errors import InvalidInputError
 from shoal.experiments.cells import Cell, ProgressCallback, run_cells
 from shoal.experiments.price.costs import AT_LEAST, Price
 from shoal.experiments.price.logged import choose_worlds
+from shoal.experiments.price.recommend import LEAST_RUNS, MOST_RUNS
 from shoal.experiments.record import Run
 from shoal.experiments.seeds import stream
 from shoal.experiments.setting import (
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 PURPOSE = "price"
 SAMPLE = 10_000  # users to play: more change little, except at the smallest C
 GROUPS_PER_ARM = 20  # that the sample must have room for, at the largest C
-LEAST_RUNS, MOST_RUNS = 5, 15  # populations, where the caller leaves their number open
 STRETCHES = 100  # into which the rounds are cut for the curves
 SPREAD = 0.3  # of users around their cluster, as in ``clustered``
 
@@ -177,7 +177,9 @@ class Game:
 
 
 def _is_stable(answers: Sequence[Price]) -> bool:
-    """Say whether the last three answers recommend the same."""
+    """Say whether the last three answers recommend the same, and none needs more runs."""
+    if any(answer.more_runs is not None for answer in answers[-3:]):
+        return False
     sizes = [answer.recommended and answer.recommended.min_group_size for answer in answers[-3:]]
     return len(sizes) == 3 and len(set(sizes)) == 1
 

@@ -16,6 +16,7 @@ from shoal.instances.population.posterior import CovariancePosterior, fit_poster
 from shoal.instances.population.power import rows_to_show
 from shoal.instances.population.worlds import World, draw_shape, posterior_means
 from shoal.model.numbers import whole_number
+from shoal.model.plurals import count
 from shoal.threads import one_thread
 
 N_TASTE_WORLDS, LEAST_WORLDS, N_ALIKE_WORLDS = 48, 16, 32
@@ -30,6 +31,9 @@ MOST_USERS = 200_000
 
 MOST_CHECKED = 20_000
 """Users whose held-out rows are predicted; of more, a random sample."""
+
+DETECTABLE = 0.001
+"""A least gain over the best arm above this is more than rounding: users differ."""
 
 WORTHWHILE = 0.05
 """A gain over the best arm that a log should be able to show."""
@@ -149,17 +153,28 @@ class Population:
         return np.clip(np.concatenate(means), 0.0, 1.0)
 
     @property
+    def shows_tastes(self) -> bool:
+        """Whether the log shows that users differ in which arms suit them."""
+        return self.gain.low > DETECTABLE * self.best_arm
+
+    @property
+    def shows_agreement(self) -> bool:
+        """Whether the log shows that users hardly differ in which arms suit them."""
+        return not self.shows_tastes and self.gain.high <= WORTHWHILE * self.best_arm
+
+    @property
     def tells(self) -> str:
         """What the log can and can't tell, in words."""
         low, median, high = (value / self.best_arm for value in self.gain)
-        rows = f"{self.n_rows / self.n_users:.3g} rows a user on {self.n_arms} arms"
-        if low > 0.001:
+        noun = "row" if self.n_rows == self.n_users else "rows"
+        rows = f"{self.n_rows / self.n_users:.3g} {noun} a user on {count(self.n_arms, 'arm')}"
+        if self.shows_tastes:
             return (
                 f"Users differ in which arms suit them: with full knowledge of everyone, "
                 f"{median:.0%} more than the best single arm could be earned ({low:.0%} to "
                 f"{high:.0%})."
             )
-        if high <= WORTHWHILE:
+        if self.shows_agreement:
             return (
                 f"Users hardly differ in which arms suit them: even full knowledge of everyone "
                 f"would earn at most {high:.1%} more than the best single arm."
@@ -176,7 +191,7 @@ class Population:
             return f"More rows of these users would hardly show a gain of {WORTHWHILE:.0%}."
         return (
             f"To see a gain of {WORTHWHILE:.0%} if there is one, collect about "
-            f"{self.more_rows:,} more rows a user."
+            f"{count(self.more_rows, 'more row')} a user."
         )
 
     @cached_property

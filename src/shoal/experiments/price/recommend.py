@@ -1,0 +1,178 @@
+"""Which group size to recommend, and the sentence that says so.
+
+A group size is recommended where its gain is *shown*: the interval lies above 0. Where it is not
+shown, the reason decides what to do. If users hardly differ, or the log can't tell, the best single
+arm is the answer. If only chance in the simulation makes the interval wide, the answer is to play
+more runs: too few runs say nothing about users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from shoal.experiments.statistics import Interval, students_quantile
+from shoal.model.plurals import count
+
+if TYPE_CHECKING:
+    from shoal.experiments.price.costs import Cost, Price
+
+KEEP = 0.9
+"""The recommended group size keeps at least this part of the best one's gain."""
+
+LEAST_RUNS, MOST_RUNS = 5, 15
+"""Populations that are played where the caller leaves their number open.
+
+What ``MOST_RUNS`` do not show counts as not shown; fewer than ``LEAST_RUNS`` can't even say how
+many would be enough.
+"""
+
+FIRST_ADVICE = 6
+"""Runs that are advised after fewer than ``LEAST_RUNS``."""
+
+
+def candidates(price: Price) -> list[Cost]:
+    """Return the costs of the sizes that may be recommended."""
+    return [cost for cost in price.costs if cost.min_group_size >= price.at_least]
+
+
+def largest_that_keeps(costs: Sequence[Cost]) -> Cost | None:
+    """Return the largest groups that keep ``KEEP`` of the best gain that is shown, or None."""
+    gainful = [cost for cost in costs if cost.gain.low > 0]
+    if not gainful:
+        return None
+    best = max(cost.gain.mean for cost in gainful)
+    return [cost for cost in gainful if cost.gain.mean >= KEEP * best][-1]
+
+
+def undecided(price: Price) -> tuple[Cost, int] | None:
+    """Return the size that more runs would decide on, and how many runs; None if none would.
+
+    It is the one with the largest gain among those that only chance in the simulation leaves
+    unproven. One that is proven is preferred if it keeps ``KEEP`` of that gain.
+    """
+    costs = candidates(price)
+    chosen = largest_that_keeps(costs)
+    open_costs = [
+        (cost, n_runs)
+        for cost in costs
+        if (chosen is None or chosen.gain.mean < KEEP * cost.gain.mean)
+        and (n_runs := runs_to_show(price, cost)) is not None
+    ]
+    return max(open_costs, key=lambda pair: pair[0].gain.mean, default=None)
+
+
+def runs_to_show(price: Price, cost: Cost) -> int | None:
+    """Return how many runs would probably show the gain; None if no more runs would.
+
+    With a log, runs narrow only the part of the interval that is due to chance in the simulation.
+    """
+    gain, n_runs = cost.gain, len(cost.runs)
+    if not gain.low <= 0 < gain.mean or n_runs >= MOST_RUNS:
+        return None
+    below, from_log = gain.mean - gain.low, 0.0
+    luck = below if cost.luck is None else min(cost.luck, below)
+    if price.population is not None:
+        if not price.population.shows_tastes or below > 2**0.5 * luck:
+            return None
+        from_log = below**2 - luck**2
+    if n_runs < LEAST_RUNS:
+        return FIRST_ADVICE
+    logged = price.population is not None
+    for more in range(n_runs + 1, MOST_RUNS + 1):
+        narrower = luck * _width(more, logged=logged) / _width(n_runs, logged=logged)
+        if gain.mean**2 > from_log + narrower**2:
+            return more
+    return None
+
+
+def _width(n_runs: int, *, logged: bool) -> float:
+    """Return the half-width of an interval over runs whose deviation is 1.
+
+    Of the mean over populations, or with a log of one population around a line through the runs.
+    """
+    if logged:
+        return float(students_quantile(n_runs - 2) * (1 + 1 / n_runs) ** 0.5)
+    return float(students_quantile(n_runs - 1) / n_runs**0.5)
+
+
+def recommendation(price: Price) -> str:
+    """Return one sentence for a document."""
+    if not candidates(price):
+        return (
+            f"No recommendation: none of the group sizes compared is at least {price.at_least}, "
+            f"the least that is recommended."
+        )
+    if (open_cost := undecided(price)) is not None:
+        cost, more = open_cost
+        return (
+            f"Undecided: {len(cost.runs)} runs are too few to tell whether groups of at least "
+            f"{users(cost)} earn more than the best single arm for everyone "
+            f"({gain_between(cost.gain, price.best_arm)}). Play more: --runs {more}, or leave "
+            "--runs out."
+        )
+    chosen = largest_that_keeps(candidates(price))
+    return _best_single_arm(price) if chosen is None else _use_groups(price, chosen)
+
+
+def _best_single_arm(price: Price) -> str:
+    costs = candidates(price)
+    smaller = ", ".join(str(cost.min_group_size) for cost in costs[:-1])
+    sizes = f"{smaller} or {users(costs[-1])}" if smaller else users(costs[-1])
+    likely = max(costs, key=lambda cost: cost.gain.mean)
+    population = price.population
+    begin = "Show everyone the best single arm: "
+    if population is not None and not (population.shows_tastes or population.shows_agreement):
+        begin = (
+            "Show everyone the best single arm for now: this log can't tell whether users differ; "
+        )
+    return (
+        f"{begin}within {count(int(price.rounds[-1]), 'round')}, learning from groups of at least "
+        f"{sizes} is not shown to earn more ({gain_between(likely.gain, price.best_arm)})."
+    )
+
+
+def _use_groups(price: Price, chosen: Cost) -> str:
+    sentence = (
+        f"Use groups of at least {users(chosen)}: over {count(int(price.rounds[-1]), 'round')} "
+        f"they earn {price.gain_in_words(chosen)} more than the best single arm for everyone"
+    )
+    best = max(price.costs, key=lambda cost: cost.gain.mean)
+    if best is not chosen:
+        part = chosen.gain.mean / best.gain.mean
+        alone = best.min_group_size == 1
+        sentence += f", {part:.0%} of the gain "
+        sentence += "without anonymity" if alone else f"with groups of {best.min_group_size}"
+    larger = [cost for cost in price.costs if cost.min_group_size > chosen.min_group_size]
+    if larger:
+        part = max(0.0, larger[0].gain.mean / best.gain.mean)
+        sentence += f"; groups of {larger[0].min_group_size} would keep {part:.0%}"
+    return sentence + "."
+
+
+def users(cost: Cost) -> str:
+    """Return the size of a cost's groups in words."""
+    return count(cost.min_group_size, "user")
+
+
+def gain_parts(gain: Interval, best_arm: float) -> tuple[str, str, str]:
+    """Return a gain over the best arm and its ends: in percent where that has a meaning."""
+    values = (gain.mean, gain.low, gain.high)
+    if best_arm > 0:
+        shares = [value / best_arm for value in values]
+        digits = 0 if max(map(abs, shares[1:])) >= 0.1 else 1
+        middle, low, high = (f"{share:.{digits}%}" for share in shares)
+    else:
+        middle, low, high = (f"{value:.2g}" for value in values)
+        middle += " a round"
+    return middle, low, high
+
+
+def gain_between(gain: Interval, best_arm: float) -> str:
+    """Return a gain in words that may stand in brackets.
+
+    >>> gain_between(Interval(0.2, -0.1, 0.5), 1.0)
+    '20%, between -10% and 50%'
+    """
+    middle, low, high = gain_parts(gain, best_arm)
+    return f"{middle}, between {low} and {high}"

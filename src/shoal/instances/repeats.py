@@ -1,0 +1,88 @@
+"""Rows of a log that are equal in every column: events recorded twice, or chance.
+
+In a log of user, arm, reward of 0 or 1 and day, many events coincide by chance, and to leave them
+out would change the rates. Two rows that agree in all columns but the reward are different events
+if their rewards agree no more often than those of other rows of the same user and arm. Where
+rewards are too rare or rows too few to tell, the further columns and the time decide: a copy has
+the same number of a receipt or the same second, which different events hardly ever have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from shoal.arrays import FloatArray
+
+MANY_PAIRS = 100
+"""Pairs of rows from which a rate of agreement is estimated; of fewer, a wider set is taken."""
+
+TELLING = 10.0
+"""Pairs that disagree by chance, from which on it tells something if none does."""
+
+ERRORS = 3.0
+"""Standard errors above chance from which on rewards agree too often."""
+
+RATIO = 10.0
+"""Agreements for each one by chance, from which on another column tells copies."""
+
+
+class _Agreement(NamedTuple):
+    """How often rows that agree in all other columns agree in this one too."""
+
+    pairs: float
+    rate: float  # among rows that have less in common
+    excess: float  # agreements above that rate
+    error: float
+
+
+def repeats_by_chance(frame: pl.DataFrame, names: dict[str, str]) -> bool:
+    """Say whether chance explains the rows that are equal in every column.
+
+    ``names`` are the columns of user, arm, reward and, where there is one, time.
+
+    >>> day = pl.DataFrame({"user": [1, 1] * 50, "arm": [1, 1] * 50, "day": [1, 1] * 50,
+    ...                     "reward": [0, 1, 1, 0, 1] * 20})
+    >>> repeats_by_chance(day, {"user": "user", "arm": "arm", "reward": "reward", "time": "day"})
+    True
+    """
+    user, arm, reward = (names[role] for role in ("user", "arm", "reward"))
+    rewards = _agreement(frame, reward, [[user, arm], [arm], []])
+    if rewards.pairs * (1 - rewards.rate) >= TELLING:
+        return rewards.excess <= ERRORS * rewards.error
+    visit = [user, names["time"]] if "time" in names else [user]
+    others = [name for name in frame.columns if name not in names.values()]
+    tests = [_agreement(frame, name, [visit, [user], []]) for name in others]
+    if "time" in names:
+        tests.append(_agreement(frame, names["time"], [[user], []]))
+    return all(test.excess <= (RATIO - 1) * test.pairs * test.rate for test in tests)
+
+
+def _agreement(frame: pl.DataFrame, column: str, bases: Sequence[list[str]]) -> _Agreement:
+    """Compare pairs that agree in all other columns with pairs that agree in a base alone."""
+    rest = _sizes(frame, [name for name in frame.columns if name != column])
+    pairs, copies = _pairs(rest), _pairs(_sizes(frame, frame.columns))
+    rate = _pairs(_sizes(frame, [column])) / _pairs(_sizes(frame, []))
+    for base in bases:
+        elsewhere = _pairs(_sizes(frame, base)) - pairs
+        if elsewhere >= MANY_PAIRS or (base == bases[-1] and elsewhere > 0):
+            rate = (_pairs(_sizes(frame, [*base, column])) - copies) / elsewhere
+            break
+    # Pairs of one group have rows in common, so that their agreements vary together.
+    error = np.sqrt(rate * (1 - rate) * (rest * (rest - 1) ** 2).sum() / 2)
+    return _Agreement(pairs, rate, copies - pairs * rate, float(error))
+
+
+def _sizes(frame: pl.DataFrame, columns: list[str]) -> FloatArray:
+    """Return the numbers of rows that agree in these columns."""
+    if not columns:
+        return np.array([float(frame.height)])
+    sizes = frame.select(columns).hash_rows().value_counts()["count"]
+    return sizes.to_numpy().astype(np.float64)
+
+
+def _pairs(sizes: FloatArray) -> float:
+    return float((sizes * (sizes - 1)).sum() / 2)
