@@ -291,8 +291,8 @@ def _absorb_all(beliefs: Belief, played: RoundTotals, min_group_size: int, drift
     others = of_others(beliefs, played)
     for shard in range(n_shards):
         belief = shard_belief(beliefs, shard)
-        own = of_users(played, shard * size, (shard + 1) * size)
-        absorb(belief, own, others, shard, min_group_size)
+        shard_totals = of_users(played, shard * size, (shard + 1) * size)
+        absorb(belief, shard_totals, others, shard, min_group_size)
         if drift > 0.0:
             changed = belief.tallies[CHANGE] > math.log(JOINT.prior_variance / drift)
             if changed:
