@@ -37,5 +37,7 @@ class UnknownNameError(InvalidInputError):
     def __str__(self) -> str:
         kind, name, known = self.args
         near = get_close_matches(str(name), known, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(known)}."
+        hint = f"known: {', '.join(known)}."
+        if near:
+            hint = f"did you mean {' or '.join(map(repr, near))}?"
         return f"{kind} must be a known name; got {name!r}: {hint}"
