@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from shoal.errors import InvalidInputError
 from shoal.experiments import simulate
 from shoal.grouping import RoundTotals
 from shoal.model import Problem
@@ -55,6 +56,14 @@ def test_blocks_are_for_thick_crowds_and_many_rounds(problem: Problem, blocks: b
     assert pays_in_blocks(problem) is blocks
     policy = make_policy("shoal", problem, rng=np.random.default_rng(0))
     assert type(policy) is (BlockPolicy if blocks else PopulationPolicy)
+
+
+def test_a_state_of_an_earlier_version_is_refused_with_what_to_do() -> None:
+    problem = Problem(600, 5, 6, horizon=2_000)
+    earlier = PopulationPolicy(problem, rng=np.random.default_rng(0))
+    policy = make_policy("shoal", problem, rng=np.random.default_rng(0))
+    with pytest.raises(InvalidInputError, match="shoal relearn"):
+        policy.restore(earlier.state())
 
 
 def test_a_total_across_blocks_is_less_what_the_others_are_expected_to_add() -> None:

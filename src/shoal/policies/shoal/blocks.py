@@ -10,8 +10,9 @@ them (``posterior.of_others``).
 import numpy as np
 
 from shoal.arrays import BoolArray, LongArray, WholeArray
+from shoal.errors import InvalidInputError
 from shoal.grouping import RoundTotals, round_totals
-from shoal.model import Feedback, Plan, Problem
+from shoal.model import Feedback, Plan, Problem, State
 from shoal.policies.base import ArmMeans, Choice, Policy
 from shoal.policies.beliefs import Beliefs
 from shoal.policies.shoal.joint.policy import JointPolicy
@@ -62,6 +63,15 @@ class BlockPolicy(Policy):
         seated = RoundTotals(arms, groups, played.totals, played.released, reported)
         self.learner.posterior.absorb_totals(seated, plan.repeats)
         self.learner.rounds += plan.repeats
+
+    def restore(self, state: State) -> None:
+        """Continue from ``state``; earlier versions kept other numbers of such populations."""
+        if "learner" not in state:
+            raise InvalidInputError(
+                "state must be of blocks of users; got that of an earlier version, which learnt "
+                "all users at once. A campaign of the service is learnt again by shoal relearn."
+            )
+        super().restore(state)
 
     def arm_means(self, present: BoolArray) -> ArmMeans:
         """Return each arm's mean over the users who are ``present``, from the posteriors."""
