@@ -116,10 +116,10 @@ def test_beliefs_are_calibrated_where_groups_cross_blocks() -> None:
 
 @pytest.mark.slow
 def test_a_minority_of_a_large_population_is_found() -> None:
-    """Regret of 0.3 of never finding anyone; version 0.1 never found them."""
+    """Regret of 0.13 to 0.15 of never finding anyone, over three seeds."""
     rng = np.random.default_rng(8)
     means = 0.7 * rng.uniform(0.15, 0.85, (300, 4))
     means[:, 0] = 0.7
     means[rng.permutation(300)[:60], 1] = 0.9
     run = simulate("shoal", means, min_group_size=6, horizon=3_000, seed=8)
-    assert run.regret < 0.6 * 3_000 * 60 * 0.2
+    assert run.regret < 0.25 * 3_000 * 60 * 0.2
