@@ -148,6 +148,23 @@ def test_ctrl_c_in_a_finaliser_is_raised_again() -> None:
     assert (done.stdout, done.stderr) == ("raised again\n", "")
 
 
+INSIDE_EXEC = """
+import sys
+from shoal.cli.streams import watch_interrupts
+
+with watch_interrupts() as interrupts:
+    try:
+        exec("interrupts.handle(2, None)")
+    except KeyboardInterrupt:
+        pass
+sys.exit(130)
+"""
+
+
+def test_ctrl_c_while_a_class_is_made_leaves_the_exit_code_alone() -> None:
+    assert subprocess.run([sys.executable, "-c", INSIDE_EXEC], check=False).returncode == 130
+
+
 def wait_for(pid: int, package: str) -> None:
     """Wait until a process has loaded a file of a package."""
     ends = time.monotonic() + 120

@@ -71,7 +71,7 @@ def test_check_means_refuses_what_the_environment_would() -> None:
 
 
 def test_an_unknown_reward_name_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownNameError, match=r"'bernoulli', 'bounded', 'determ.*', 'gaussian'"):
+    with pytest.raises(UnknownNameError, match=r"known: bernoulli, bounded, determ.*, gaussian\."):
         make_environment("xyz", PROBLEM, MEANS, rng=np.random.default_rng(0))
 
 

@@ -102,9 +102,14 @@ class Interrupts:
             self._again.start()
 
     def forget(self) -> None:
-        """Raise nothing any more."""
+        """Raise nothing any more, and let the command choose its exit code.
+
+        Python kills itself at its end if Ctrl-C fell into an ``exec`` (as in a dataclass that was
+        being made), whoever caught it since; the next piece of text that it runs makes it forget.
+        """
         if self._again is not None:
             self._again.cancel()
+        eval("None")
 
 
 @contextmanager
