@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from shoal.model import Feedback, Plan, Problem, Roster
     from shoal.policies import load_policy, make_policy
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 __all__ = [
     "Feedback",
     "Plan",

@@ -33,8 +33,8 @@ DAYS_KEPT = 30
 """Days after its last use that a cache of other sources is deleted."""
 
 
-def kernel(signature: str | None = None, *, fastmath: bool = False) -> Callable[[Kernel], Kernel]:
-    """Compile a function on its first call, or at import where its ``signature`` is given.
+def kernel(*, fastmath: bool = False) -> Callable[[Kernel], Kernel]:
+    """Compile a function on its first call.
 
     >>> @kernel()
     ... def twice(x: float) -> float:
@@ -49,7 +49,7 @@ def kernel(signature: str | None = None, *, fastmath: bool = False) -> Callable[
         settings: Any = numba.config
         chosen, settings.CACHE_DIR = settings.CACHE_DIR, str(folder or "")
         try:
-            compiled: Any = numba.njit(signature, cache=folder is not None, fastmath=fastmath)
+            compiled: Any = numba.njit(cache=folder is not None, fastmath=fastmath)
             return cast("Kernel", compiled(function))
         finally:
             settings.CACHE_DIR = chosen

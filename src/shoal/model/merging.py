@@ -165,8 +165,7 @@ def _merge_crowd(
         _share_out(crowd, leader, reporters, into, sums)
 
 
-# With its types named it is compiled when it is imported: a release must not wait for that.
-@kernel("int64[::1](int64[::1], int64[::1], int64)")
+@kernel()
 def merge_short(reporters: LongArray, crowds: LongArray, min_group_size: int) -> LongArray:
     """Return with which group each group is released, or -1 where it is never released.
 

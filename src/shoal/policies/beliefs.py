@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
 
 from shoal.arrays import FloatArray
 
@@ -35,6 +34,8 @@ def best_chances(weights: FloatArray, means: FloatArray, deviations: FloatArray)
     >>> best_chances(one, np.array([[[0.6, 0.5]]]), 0.1 * one).round(2)
     array([[0.76, 0.24]])
     """
+    from scipy.special import ndtr  # late: it takes half a second to load
+
     result: FloatArray = np.empty(means.shape[1:])
     for user in range(len(result)):
         weight, mean, deviation = weights[:, user], means[:, user], deviations[:, user]

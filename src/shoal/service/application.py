@@ -6,9 +6,11 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import numpy as np
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
+from shoal.model.merging import merge_short
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.schedule import tick
 from shoal.service.api import (
@@ -23,7 +25,6 @@ from shoal.service.api import (
 from shoal.service.api import tokens as token_routes
 from shoal.service.dashboard import (
     assets,
-    charts,
     checks,
     exports,
     login,
@@ -107,13 +108,14 @@ def create_app(
 
 
 def warm_up() -> None:
-    """Prepare in a thread what the first page would wait for."""
+    """Prepare in a thread what the first release and the first page would wait for longest."""
 
     def work() -> None:
-        charts.specs()
-        assets.load(assets.CHARTS)
+        none = np.empty(0, np.int64)
+        merge_short(none, none, 1)  # compiles it
+        assets.prepare_charts()
 
-    threading.Thread(target=work, name="charts", daemon=True).start()
+    threading.Thread(target=work, name="warm-up", daemon=True).start()
 
 
 async def _keep_schedules(aggregator: Aggregator, tick_seconds: float) -> None:

@@ -84,9 +84,13 @@ class SingleFlight:
 
 def make_asset(name: str) -> Asset:
     """Return a file, compressed."""
-    folder = files("shoal.service.dashboard") / "static"
-    plain = _load_charts() if name == CHARTS else (folder / name).read_bytes()
-    return Asset(plain, gzip.compress(plain, 9, mtime=0), sha256(plain).hexdigest()[:16])
+    if name == CHARTS:
+        compressed = _load_charts()
+        plain = gzip.decompress(compressed)
+    else:
+        plain = (files("shoal.service.dashboard") / "static" / name).read_bytes()
+        compressed = _compress(plain)
+    return Asset(plain, compressed, sha256(plain).hexdigest()[:16])
 
 
 _assets = SingleFlight(make_asset)
@@ -94,7 +98,12 @@ _assets = SingleFlight(make_asset)
 
 def load(name: str) -> Asset:
     """Return a file as soon as it is there."""
-    return _assets.get(name).result()
+    return load_soon(name).result()
+
+
+def load_soon(name: str) -> Future[Asset]:
+    """Return a file that is there, or will be."""
+    return _assets.get(name)
 
 
 def address(name: str) -> str:
@@ -108,7 +117,7 @@ async def read_asset(file: str, request: Request) -> Response:
     """Read a file; whoever asks for the chart script while it is built does not wait for long."""
     if file not in MEDIA_TYPES:
         raise ProblemError(NOT_FOUND)
-    loading = asyncio.wrap_future(_assets.get(file))
+    loading = asyncio.wrap_future(load_soon(file))
     try:
         body, compressed, tag = await asyncio.wait_for(asyncio.shield(loading), MAX_WAIT_SECONDS)
     except (TimeoutError, OSError, subprocess.SubprocessError):
@@ -126,16 +135,26 @@ async def read_asset(file: str, request: Request) -> Response:
     return Response(body, headers=headers, media_type=MEDIA_TYPES[file])
 
 
-def _load_charts() -> bytes:
-    """Return the script; the first call on a machine builds it."""
+def prepare_charts() -> None:
+    """Begin to build the script where no earlier process has; the first page would wait for it."""
+    if not _charts_file().exists():
+        load_soon(CHARTS)
+
+
+def _charts_file() -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    file = cache / "shoal" / f"charts-{_BUNDLE_VERSION}.js"
+    return cache / "shoal" / f"charts-{_BUNDLE_VERSION}.js.gz"
+
+
+def _load_charts() -> bytes:
+    """Return the script, compressed; the first call on a machine builds it."""
+    file = _charts_file()
     try:
         return file.read_bytes()
     except OSError:
         command = [sys.executable, "-c", _BUILD]
-        script = subprocess.check_output(
-            command, stdin=subprocess.DEVNULL, timeout=MAX_BUILD_SECONDS
+        script = _compress(
+            subprocess.check_output(command, stdin=subprocess.DEVNULL, timeout=MAX_BUILD_SECONDS)
         )
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -143,3 +162,7 @@ def _load_charts() -> bytes:
     except OSError:
         log.warning("the chart script can't be cached in %s", file.parent)
     return script
+
+
+def _compress(content: bytes) -> bytes:
+    return gzip.compress(content, 9, mtime=0)

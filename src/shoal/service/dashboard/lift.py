@@ -16,9 +16,9 @@ A bound is wider than it needs to be where users agree, never narrower.
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
 from sqlalchemy import Connection, func, select
 
 from shoal.arrays import FloatArray, LongArray
@@ -80,7 +80,7 @@ def measure(others: RoundSums, held_out: RoundSums, *, noise: float = 0.0) -> Li
     levels = 2 ** np.floor(np.log2(held_out.blocks)).astype(np.int64)
     n_blocks = int(levels.min())
     variance = _bound(others, len(common), noise)
-    quantile = float(ndtri(LEVEL))
+    quantile = NormalDist().inv_cdf(LEVEL)
     if n_blocks >= MIN_BLOCKS:
         blocks, index = np.unique(held_out.blocks // (levels // n_blocks), return_inverse=True)
         n_blocks = len(blocks)  # some may never have been measured
@@ -89,13 +89,19 @@ def measure(others: RoundSums, held_out: RoundSums, *, noise: float = 0.0) -> Li
         weights = sums[1] / n_reports
         spread = float((weights**2 * (sums[0] / sums[1] - mean) ** 2).sum())
         variance += spread * n_blocks / (n_blocks - 1)
-        quantile = float(stdtrit(n_blocks - 1, LEVEL))
+        quantile = _students_quantile(n_blocks - 1)
     else:
         variance += _bound(held_out, len(common), noise)
     return Lift(
         mean, quantile * math.sqrt(variance), float(held_out.totals.sum() / n_reports),
         len(common), round(n_reports / len(common)), by_blocks,
     )  # fmt: skip
+
+
+def _students_quantile(n_free: int) -> float:
+    from scipy.special import stdtrit  # late: it takes half a second to load
+
+    return float(stdtrit(n_free, LEVEL))
 
 
 def _bound(sums: RoundSums, n_rounds: int, noise: float) -> float:

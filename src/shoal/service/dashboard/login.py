@@ -2,12 +2,14 @@
 
 import asyncio
 import re
+from functools import cache
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
+from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
-from shoal.service.dashboard import auth
+from shoal.service.dashboard import assets, auth
 from shoal.service.dashboard.rendering import PageRoute, redirect, render
 from shoal.service.dashboard.sessions import LoginAttempts, begin_session, end_session
 from shoal.service.problems import TOO_LARGE, ProblemError
@@ -27,10 +29,12 @@ _PAGE = re.compile(r"/[A-Za-z0-9][A-Za-z0-9/._-]*")
 
 @router.get("/login")
 def show_login(request: Request, session: auth.OptionalSession, following: Next = "/") -> Response:
-    """Show the form."""
+    """Show the form; charts are loaded while somebody fills it in."""
     if session is not None:
         return redirect(_local_page(following))
-    return render(request, "login.html", None, following=_local_page(following))
+    response = render(request, "login.html", None, following=_local_page(following))
+    response.background = BackgroundTask(_load_charts)
+    return response
 
 
 @router.post("/login")
@@ -65,6 +69,15 @@ def log_out(page: auth.ViewerPage, form: auth.ViewerForm) -> Response:
     response = redirect("/login")
     auth.delete_session_cookie(page.request, response)
     return response
+
+
+@cache
+def _load_charts() -> None:
+    """Prepare the first page with charts; nobody waits in here for the script to be built."""
+    from shoal.service.dashboard import charts
+
+    assets.load_soon(assets.CHARTS)
+    charts.specs()
 
 
 def _local_page(address: str) -> str:

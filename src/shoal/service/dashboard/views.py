@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 
 from shoal.service.aggregator import Aggregator, audit_log
 from shoal.service.audit import THREATS
-from shoal.service.dashboard import charts, checks
+from shoal.service.dashboard import checks
 from shoal.service.dashboard.auth import ReaderPage, StaffPage, ViewerPage
 from shoal.service.dashboard.definition import settings
 from shoal.service.dashboard.formatting import homogeneous, is_alarming
@@ -52,6 +52,8 @@ def show_audit(page: StaffPage) -> Response:
 @router.get("/campaigns/{name}")
 def show_campaign(name: Name, page: ReaderPage) -> Response:
     """Show a campaign's curves."""
+    from shoal.service.dashboard import charts  # Altair, which no other request needs
+
     campaign, view = page.aggregator.directory.campaign(name), campaign_view(page.aggregator, name)
     return page.render(
         "campaign.html",
