@@ -6,8 +6,6 @@ believes of every user on every arm is compared with the true means.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,21 +18,14 @@ from benchmarks.survey import KINDS
 from shoal.engines import LocalEngine, Tick
 from shoal.environments import make_environment
 from shoal.model import Problem
-from shoal.policies import Policy
-from shoal.policies.shoal.blocks import BlockPolicy
-from shoal.policies.shoal.constants import JOINT
 from shoal.policies.shoal.joint.policy import JointPolicy
 from shoal.policies.shoal.population.policy import PopulationPolicy
 
 DRAWS = 8
 LEVELS = (0.5, 0.9, 0.99)
-SIZES = {"joint": (20, 120), "blocks": (300, 1_500), "population": (300, 1_500)}
-LAST = {"joint": 5_000, "blocks": 1_000, "population": 1_000}  # rounds
-MAKERS: dict[str, Callable[..., Policy]] = {
-    "joint": JointPolicy,
-    "blocks": partial(BlockPolicy, max_size=JOINT.max_users),
-    "population": PopulationPolicy,
-}
+SIZES = {"joint": (20, 120), "population": (300, 1_500)}
+LAST = {"joint": 5_000, "population": 1_000}  # rounds
+MAKERS = {"joint": JointPolicy, "population": PopulationPolicy}
 N_MOMENTS = 10
 MINORITY = "a minority of 5 to 30 %"
 
@@ -58,7 +49,7 @@ def main() -> None:
         "Calibration",
         "python -m benchmarks calibration",
         f"Of each kind, {DRAWS} instances of {_range('joint')} users for the joint learner and of "
-        f"{_range('population')} for blocks and for the learner for populations, C from 3 to 10, 3 "
+        f"{_range('population')} for the learner for populations, C from 3 to 10, 3 "
         "to 8 arms, all drawn. At ten moments from round 10 to round 5,000 (else 1,000): the share "
         "of true means in their 50, 90 and 99 % intervals; how likely the favourite is said to be "
         "the best arm, and how often it is.",

@@ -107,7 +107,7 @@ def test_more_rows_of_the_same_users_make_the_interval_narrower() -> None:
 
 @pytest.mark.slow
 def test_a_short_log_says_that_it_can_not_tell_and_how_many_rows_it_lacks() -> None:
-    unknown = estimate(np.full((1500, 4), 0.3), 13, np.random.default_rng(5))
+    unknown = estimate(np.full((600, 4), 0.3), 13, np.random.default_rng(5))
     assert "13 rows a user on 4 arms can't distinguish" in unknown.tells
     assert f"collect about {unknown.more_rows:,} more rows a user" in unknown.tells
 

@@ -15,7 +15,7 @@ from tests.experiments.sweep.test_sweep import Here, records
 
 from shoal.experiments.sweep import read_configuration, status, sweep
 
-N_KILLS = 6
+N_KILLS = 4
 CELLS = """
 policies = ["random", "best-arm"]
 instances = ["uniform", "linear"]

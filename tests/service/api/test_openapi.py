@@ -64,7 +64,7 @@ def test_every_operation_answers_as_documented(sqlite_stores: Stores) -> None:
 
                 @given(case=cases, sent=st.just(headers))
                 @settings(
-                    max_examples=15,
+                    max_examples=10,
                     deadline=None,
                     derandomize=True,
                     database=None,

@@ -2,8 +2,7 @@
 
 In a small shard every user counts, crowds are thin, and the joint posterior of all users is
 affordable: ``JointPolicy``. In a large one rounds are few against users, and what people have in
-common must be learnt: ``PopulationPolicy``. Where rounds are many, a large shard is as many small
-ones: ``BlockPolicy``.
+common must be learnt: ``PopulationPolicy``.
 """
 
 import numpy as np
@@ -11,7 +10,6 @@ import numpy as np
 from shoal.errors import InvalidInputError
 from shoal.model import Problem
 from shoal.policies.base import Policy
-from shoal.policies.shoal.blocks import BlockPolicy, block_shape
 from shoal.policies.shoal.constants import JOINT
 from shoal.policies.shoal.guarantee import Guaranteed
 from shoal.policies.shoal.joint.policy import JointPolicy
@@ -36,27 +34,6 @@ def make_shoal(
             f"guarantee must be False with drift or shards of more than {JOINT.max_users} users; "
             f"got {drift=} and {problem.shard_size}."
         )
-    learner: Policy
-    if problem.shard_size <= JOINT.max_users:
-        learner = JointPolicy(problem, rng=rng, drift=drift)
-    elif pays_in_blocks(problem):
-        learner = BlockPolicy(problem, rng=rng, drift=drift, max_size=JOINT.max_users)
-    else:
-        learner = PopulationPolicy(problem, rng=rng, drift=drift)
+    kind = JointPolicy if problem.shard_size <= JOINT.max_users else PopulationPolicy
+    learner = kind(problem, rng=rng, drift=drift)
     return Guaranteed(learner) if guarantee else learner
-
-
-def pays_in_blocks(problem: Problem) -> bool:
-    """Tell whether a large shard should learn in blocks: thick crowds, many rounds, not too large.
-
-    A block needs two groups on every arm to tell its users apart, and rounds enough to learn alone
-    what a whole population would teach it sooner.
-    """
-    each_arm = problem.min_group_size * problem.n_arms
-    n_blocks, size = block_shape(problem.shard_size, JOINT.max_users)
-    return (
-        problem.horizon is not None
-        and problem.horizon >= JOINT.block_rounds * each_arm
-        and size >= 2 * each_arm
-        and n_blocks <= JOINT.max_blocks
-    )

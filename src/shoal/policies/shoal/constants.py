@@ -14,8 +14,6 @@ class JointConstants(NamedTuple):
     """Of the learner for small shards."""
 
     max_users: int = 256  # users of a shard; cost: populations.md, "The seam"
-    max_blocks: int = 20  # of a shard; cost: memory and time of a round
-    block_rounds: float = 10.0  # per user of a group and arm, from which blocks learn alone
 
     prior_mean: float = 0.5  # reward; model: of uniform means
     prior_variance: float = 1 / 12  # reward²; model: of uniform means, shared and per user

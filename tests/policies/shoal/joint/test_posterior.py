@@ -17,7 +17,6 @@ from shoal.policies.shoal.constants import JOINT
 from shoal.policies.shoal.joint.posterior import (
     Belief,
     JointPosterior,
-    Others,
     absorb,
     overdispersion,
     reward_noise,
@@ -43,7 +42,6 @@ def _play(
     """Absorb random pairs' totals, and add the same observations to a least-squares problem."""
     n_users = len(means)
     arms, ones = np.zeros(n_users, np.int32), np.ones(n_users, np.int32)
-    nothing = np.zeros((1, 1))
     for _ in range(updates):
         members = rng.permutation(n_users)[:2]
         groups = np.full(n_users, -1, np.int32)
@@ -57,18 +55,16 @@ def _play(
             value[one] += total / noise
             for other in members:
                 precision[one, other] += 1 / noise
-        played = RoundTotals(arms, groups, np.array([total]), ones[:1], ones)
-        absorb(belief, played, Others(nothing, nothing, nothing), 0, 2)
+        absorb(belief, RoundTotals(arms, groups, np.array([total]), ones[:1], ones), 2)
 
 
-@pytest.mark.slow
-def test_rank_one_updates_equal_a_fresh_solve_after_a_million_of_them(
+def test_rank_one_updates_equal_a_fresh_solve_after_a_hundred_thousand_of_them(
     rng: np.random.Generator,
 ) -> None:
     _, _, belief = _new(6, 2)
     precision = np.linalg.inv(belief.covariances[0])
     value = precision @ np.full(6, JOINT.prior_mean)
-    _play(belief, precision, value, rng.random(6), 10**6, rng)
+    _play(belief, precision, value, rng.random(6), 10**5, rng)
     covariance = np.linalg.inv(precision)
     np.testing.assert_allclose(belief.covariances[0], covariance, rtol=1e-6, atol=1e-12)
     np.testing.assert_allclose(belief.means[0], covariance @ value, atol=1e-8)

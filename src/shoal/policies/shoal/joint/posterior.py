@@ -47,15 +47,6 @@ class TotalMembers(NamedTuple):
     members: LongArray  # (n_members,) who reported
     times: LongArray  # (n_members,) how often
     n_rounds: int  # in which it was released
-    others: tuple[float, float, float]  # mean, noise and variance of those of other shards
-
-
-class Others(NamedTuple):
-    """What a shard's totals hold of users of other shards, where groups cross shards; else 0."""
-
-    means: FloatArray  # (n_shards, n_groups) expected of the sum of their rewards
-    noise: FloatArray  # (n_shards, n_groups) variance of their rewards around their means
-    variances: FloatArray  # (n_shards, n_groups) of the sum of their means
 
 
 class JointPosterior(Stateful):
@@ -103,12 +94,9 @@ class JointPosterior(Stateful):
 
     def absorb(self, plan: Plan, feedback: Feedback) -> None:
         """Update by every released total, then add the drift to the variances."""
-        self.absorb_totals(round_totals(plan, feedback), plan.repeats)
-
-    def absorb_totals(self, played: RoundTotals, n_rounds: int) -> None:
-        """Update by the totals of ``n_rounds``, of groups that may cross shards."""
-        _absorb_all(self.belief, played, self._problem.min_group_size, self._drift)
-        self._rounds += n_rounds
+        least = self._problem.min_group_size
+        _absorb_all(self.belief, round_totals(plan, feedback), least, self._drift)
+        self._rounds += plan.repeats
         if self._rounds >= self._next_refresh and self._drift == 0:
             self._next_refresh = math.ceil(self._rounds * JOINT.refresh_growth)
             for shard in range(self._problem.n_shards):
@@ -177,49 +165,7 @@ def sum_variance(
 
 
 @kernel()
-def of_others(beliefs: Belief, played: RoundTotals) -> Others:
-    """Return what the totals hold of other shards' users, whose means are taken as independent."""
-    n_shards, _, size = beliefs.means.shape
-    n_groups = len(played.totals)
-    parts = np.zeros((3, n_shards, n_groups))
-    others = Others(parts[0], parts[1], parts[2])
-    home, crosses, row = np.full(n_groups, -1), np.zeros(n_groups, np.bool_), np.empty(size)
-    for user in range(len(played.groups)):
-        group = played.groups[user]
-        if group >= 0 and played.reported[user]:
-            crosses[group] |= home[group] >= 0 and home[group] != user // size
-            home[group] = user // size
-    for group in np.flatnonzero(crosses):
-        reporters = np.flatnonzero((played.groups == group) & (played.reported > 0))
-        of_shards = reporters // size
-        for shard in range(n_shards):
-            members = reporters[of_shards == shard]
-            if len(members) == 0:
-                continue
-            belief, arm = shard_belief(beliefs, shard), played.arms[members[0]]
-            covariance = belief.covariances[arm]
-            times, mean, noise = np.empty(len(members), np.int64), 0.0, 0.0
-            for index in range(len(members)):
-                times[index] = played.reported[members[index]]
-                members[index] -= shard * size
-                user = members[index]
-                mean += times[index] * belief.means[arm, user]
-                noise += times[index] * reward_noise(
-                    belief.means[arm, user], covariance[user, user]
-                )
-            variance = sum_variance(covariance, members, times, row)
-            for other in range(n_shards):
-                if other != shard:
-                    others.means[other, group] += mean
-                    others.noise[other, group] += noise
-                    others.variances[other, group] += variance
-    return others
-
-
-@kernel()
-def absorb(
-    belief: Belief, played: RoundTotals, others: Others, shard: int, min_group_size: int
-) -> None:
+def absorb(belief: Belief, played: RoundTotals, min_group_size: int) -> None:
     """Update one shard's belief by the totals of its groups."""
     n_users = len(played.arms)
     low, high = len(played.totals), -1
@@ -249,13 +195,7 @@ def absorb(
             continue
         belief.tallies[MEMBERS] += n_members * n_rounds
         belief.tallies[REPORTS] += times[:n_reporters].sum()
-        if n_reporters == 0:
-            continue
-        members = TotalMembers(
-            arm, reporters[:n_reporters], times[:n_reporters], n_rounds,
-            (others.means[shard, number], others.noise[shard, number],
-             others.variances[shard, number]),
-        )  # fmt: skip
+        members = TotalMembers(arm, reporters[:n_reporters], times[:n_reporters], n_rounds)
         _update(belief, members, played.totals[number], scale, row)
 
 
@@ -263,13 +203,12 @@ def absorb(
 def _update(belief: Belief, of: TotalMembers, total: float, scale: float, row: FloatArray) -> None:
     """Update by one total, a Kalman step; ``scale`` is the overdispersion."""
     means, covariance = belief.means[of.arm], belief.covariances[of.arm]
-    others_mean, others_noise, others_variance = of.others
-    error, noise = total - others_mean, others_noise
+    error, noise = total, 0.0
     for index in range(len(of.members)):
         user, times = of.members[index], of.times[index]
         error -= times * means[user]
         noise += times * reward_noise(means[user], covariance[user, user])
-    variance = sum_variance(covariance, of.members, of.times, row) + others_variance
+    variance = sum_variance(covariance, of.members, of.times, row)
     if variance < noise:  # of well-known means the error shows the noise
         belief.tallies[SQUARED_ERRORS] += (error * error - variance) / of.n_rounds
         belief.tallies[EXPECTED_SQUARES] += noise / of.n_rounds
@@ -288,11 +227,9 @@ def _update(belief: Belief, of: TotalMembers, total: float, scale: float, row: F
 @kernel()
 def _absorb_all(beliefs: Belief, played: RoundTotals, min_group_size: int, drift: float) -> None:
     n_shards, n_arms, size = beliefs.means.shape
-    others = of_others(beliefs, played)
     for shard in range(n_shards):
         belief = shard_belief(beliefs, shard)
-        shard_totals = of_users(played, shard * size, (shard + 1) * size)
-        absorb(belief, shard_totals, others, shard, min_group_size)
+        absorb(belief, of_users(played, shard * size, (shard + 1) * size), min_group_size)
         if drift > 0.0:
             changed = belief.tallies[CHANGE] > math.log(JOINT.prior_variance / drift)
             if changed:
