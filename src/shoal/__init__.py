@@ -46,7 +46,14 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+        try:
+            return getattr(import_module(_HOMES[name]), name)
+        except ModuleNotFoundError as error:
+            if error.name != _HOMES[name]:
+                raise
+            raise ImportError(
+                f"{name} must come from shoal; got shoal-client, which has shoal.client alone."
+            ) from None
     raise AttributeError(f"module 'shoal' has no attribute {name!r}")
 
 

@@ -178,7 +178,7 @@ def wait_for(pid: int, package: str) -> None:
     [
         (["policies"], "O(N*C*K*sqrt T)"),
         (["research", "explore-beta", "--help"], "beta >= 1/ceil(K(C+1)/U)"),
-        (["simulate", "random", "--horizon", "50", *SMALL], "smallest group seen"),
+        (["simulate", "random", "--horizon", "50", *SMALL], "no group was seen"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

@@ -18,13 +18,18 @@ import json, sys
 from importlib.metadata import distributions
 from shoal.client import Client
 
+try:
+    from shoal import simulate
+except ImportError as error:
+    missing = str(error)
 url, token = sys.argv[1:]
 with Client(url, token) as app:
     number, arm = app.assignment("news", "user-0")
     refused = app.report("news", number, {"user-0": 1.0})
 names = sorted(item.metadata["Name"] for item in distributions())
 path = sys.modules["shoal"].__file__
-print(json.dumps({"arm": arm, "refused": refused, "packages": names, "path": path}))
+print(json.dumps({"arm": arm, "refused": refused, "packages": names, "path": path,
+                  "missing": missing}))
 """
 
 
@@ -48,6 +53,7 @@ def test_the_client_alone_reports_a_click_from_an_empty_environment(
     answer = json.loads(done.stdout)
     assert answer["arm"] in ("a", "b")
     assert answer["refused"] == []
+    assert answer["missing"].startswith("simulate must come from shoal; got shoal-client")
     assert Path(answer["path"]).is_relative_to(place)
     assert "shoal-client" in answer["packages"]
     assert len(answer["packages"]) <= 12

@@ -86,11 +86,13 @@ def _by_policy(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _show(result: Comparison) -> None:
+    from shoal.model.plurals import count
+
     config = result.config
     for (instance,), rows in result.summary().group_by("instance", maintain_order=True):
         console.table(
             f"{instance}: total regret of {config['n_users']} users over "
-            f"{config['horizon']:,} rounds, {config['n_runs']} runs",
+            f"{config['horizon']:,} rounds, {count(config['n_runs'], 'run')}",
             ["policy", "regret", "± 95 %", "smallest group", "user-rounds/s"],
             [
                 (

@@ -293,7 +293,7 @@ def _show(answer: Price) -> None:
         f"Reward per user and round; intervals are 95 %. Best single arm for everyone: "
         f"{_band(answer, 'best_arm')}; full knowledge: {_band(answer, 'full_knowledge')}; a random "
         f"arm: {answer.mean_rate:.4f}. All alike: totals that reveal everyone's reward.",
-        f"{drawn} {config['n_runs']} runs, the same for every C.",
+        f"{drawn} {count(config['n_runs'], 'run')}, the same for every C.",
         *answer.notes,
         f"Recommendation: {answer.recommendation}",
     ):

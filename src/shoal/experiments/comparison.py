@@ -32,6 +32,7 @@ from shoal.experiments.setting import (
 from shoal.experiments.statistics import regret_intervals
 from shoal.instances import INSTANCES
 from shoal.model.numbers import whole_number
+from shoal.model.plurals import count
 from shoal.notebook import html_table
 from shoal.policies.own import PolicyLike, identity, label
 from shoal.policies.tuned import resolve_options
@@ -239,7 +240,7 @@ class Comparison:
         ]
         return html_table(
             f"Total regret of {config['n_users']:,} users over {config['horizon']:,} rounds, "
-            f"{config['n_runs']} runs",
+            f"{count(config['n_runs'], 'run')}",
             ["instances", "policy", "regret", "± 95 %", "smallest group"],
             rows,
         )
