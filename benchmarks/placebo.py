@@ -1,9 +1,9 @@
 """Can the price from a log be trusted? Logs whose truth is known, with and without tastes.
 
 Placebo logs have users who agree: all arms equal, arms that differ, users who like everything more
-or less, and a rate that rises while users come and go. The others have tastes of four shapes. Every
-log is read and priced as a user would; the truth is played on the means that made the log. Seeds
-are not those with which the estimator was made.
+or less, a rate that rises while users come and go, and a handful of successes. The others have
+tastes of four shapes. Every log is read and priced as a user would; the truth is played on the
+means that made the log. Seeds are not those with which the estimator was made.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ PLACEBOS: dict[str, Maker] = {
     "arms differ": arms_differ,
     "users like everything more or less": levels,
     "the rate rises, users come and go": arms_equal,
+    "a handful of successes": arms_equal,
 }
 TASTES: dict[str, Maker] = {
     "six clusters": clusters,
@@ -153,6 +154,8 @@ def _case(task: tuple[int, int], tick: Tick) -> Case:
         int(rng.choice([5, 10, 20, 50])),
         float(rng.choice([0.02, 0.05, 0.15, 0.3, 0.5])),
     )
+    if "handful" in name:
+        n_users, per_user, rate = int(rng.choice([100, 160, 300])), 5, 0.02
     means = make(n_users, n_arms, rate, rng)
     drift = "rises" in name
     log = from_log(_rows(means, per_user, rng, drift=drift), time="time" if drift else None)
@@ -248,7 +251,8 @@ def _write(
         "placebo",
         "Can the price from a log be trusted?",
         "python -m benchmarks placebo",
-        f"Logs of 300 to 2,000 users, 2 to 6 arms, 5 to 50 rows a user and rates of 0.02 to 0.5, "
+        f"Logs of 300 to 2,000 users, 2 to 6 arms, 5 to 50 rows a user and rates of 0.02 to 0.5 "
+        "(a handful of successes: 100 to 300 users, 5 rows, 0.02), "
         f"{N_LOGS} of each kind, priced with `shoal` at C = {sizes} over {ROUNDS} rounds with "
         f"{N_RUNS} runs. The seed, {SEED:,}, is not one with which the estimator was made "
         "(those began with 7,000,000), and nothing was changed after this table was seen.",

@@ -24,6 +24,10 @@ LEAST_NOISE = 0.2
 MOST_WHITENED = 300
 """Entries of a covariance up to which the correlation of their errors is kept."""
 
+RARE = 3 / 8
+"""Coincidences whose variance is added to that of every entry. Anscombe (1948) adds as many to a
+Poisson count; with them a normal likelihood makes about as much of the first few as Poisson's."""
+
 CHUNK = 2**22  # entries of a matrix of users × products that are in memory at once
 
 
@@ -44,7 +48,7 @@ class Moments:
     estimable: BoolArray  # (n_entries,): some user has the rows for it
     inflation: FloatArray  # (n_entries,): deviation over the model's
     whitening: FloatArray  # (n_entries, n_entries)
-    noise_factors: tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+    noise_factors: FloatArray  # (5, n_entries)
 
     @property
     def entries(self) -> FloatArray:
@@ -56,6 +60,19 @@ class Moments:
         """Variance of a row against that of a reward of 0 or 1 with the same mean, (n_arms,)."""
         return self.row_variance / (self.arm_means * (1 - self.arm_means))
 
+    @property
+    def skew(self) -> FloatArray:
+        """Third moment of a row's noise against its variance, (n_arms,): 1 for rare successes."""
+        return self.dispersion * (1 - 2 * self.arm_means)
+
+    @property
+    def coincidence(self) -> FloatArray:
+        """What one coincidence of rare rewards adds to each entry, (n_entries,)."""
+        both, thirds = self.noise_factors[0], self.noise_factors[4]
+        share = np.divide(thirds, both, out=np.zeros_like(both), where=both > 0)
+        added: FloatArray = share * self.skew[self.rows] * self.skew[self.columns]
+        return added
+
     def noise(self, variances: FloatArray) -> FloatArray:
         """Return the noise's variance of a row where users' means have these variances."""
         return np.maximum(self.row_variance - variances, LEAST_NOISE * self.row_variance)
@@ -64,19 +81,21 @@ class Moments:
         """Return the variance of each estimated entry, (n, n_entries), under n covariances.
 
         The noise of a mean near 0 or 1 is small, and so its product over two arms is large for
-        users who like both: the term with the skew.
+        users who like both: the term with the skew. Where less than one coincidence is expected,
+        the first that occurs must not look like taste: the term with ``RARE``.
         """
         j, k = self.rows, self.columns
-        both, first, second, alone = self.noise_factors
+        both, first, second, alone, _ = self.noise_factors
         variances = np.einsum("pii->pi", covariances)
         noise = self.noise(variances)
-        skew = self.dispersion * (1 - 2 * self.arm_means)
+        skew = self.skew
         entries = covariances[:, j, k]
         products = noise[:, j] * noise[:, k] + np.maximum(skew[j] * skew[k] * entries, 0.0)
         cross = second * noise[:, k] * variances[:, j] + first * noise[:, j] * variances[:, k]
         cross = np.where(j == k, 2 * cross, cross)
         tastes = alone * (variances[:, j] * variances[:, k] + entries**2)
-        variance: FloatArray = np.maximum(both * products + cross + tastes, 1e-30)
+        rare = RARE * self.coincidence**2
+        variance: FloatArray = np.maximum(both * products + cross + tastes + rare, 1e-30)
         return variance
 
 
@@ -96,7 +115,7 @@ def estimate_moments(pairs: PairTotals) -> Moments:
     n_entries, n_users = len(rows), pairs.n_users
     divisor = np.where(estimable, totals[rows, columns], 1.0)
     outer = np.zeros((n_entries, n_entries))
-    factors = np.zeros((4, n_entries))
+    factors = np.zeros((5, n_entries))
     step = max(1, CHUNK // n_entries)
     for start in range(0, n_users, step):
         part = slice(start, start + step)
@@ -107,7 +126,7 @@ def estimate_moments(pairs: PairTotals) -> Moments:
         weight /= divisor
         influence = weight * (value - covariance[rows, columns])
         outer += influence.T @ influence
-        factors += _noise_factors(pairs.counts[part], weight**2, rows, columns)
+        factors += _noise_factors(pairs.counts[part], weight, rows, columns)
 
     spread = weights * deviations / weights.sum(axis=0)
     # A fifth of a success in each arm: an arm without any still has an error.
@@ -117,8 +136,7 @@ def estimate_moments(pairs: PairTotals) -> Moments:
     return _with_errors(
         Moments(
             means, arm_covariance, row_variance, covariance, rows, columns, estimable,
-            np.ones(n_entries), np.eye(n_entries),
-            (factors[0], factors[1], factors[2], factors[3]),
+            np.ones(n_entries), np.eye(n_entries), factors,
         ),
         outer,
         n_users,
@@ -130,7 +148,9 @@ def _weighted_products(
 ) -> tuple[tuple[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray, FloatArray]:
     """Return weights, deviations, the products of different rows of one arm and their weights.
 
-    The best weights depend on how much users differ: three passes settle both.
+    The best weights depend on how much users differ: three passes settle both. An arm without any
+    success (or failure) is given half of one, and the variance of that; deviations are from what
+    was seen, so that none of it looks like users who agree with each other.
     """
     counts, sums, squares = pairs.counts, pairs.sums, pairs.squares
     observed, repeated = counts > 0, counts > 1
@@ -140,19 +160,19 @@ def _weighted_products(
     rows = np.maximum(counts, 1.0)
     n_products = np.where(repeated, counts * (counts - 1), 1.0)
     variances = np.zeros(pairs.n_arms)
-    means = np.clip(sums.sum(axis=0) / totals, half_success, 1 - half_success)
+    seen = sums.sum(axis=0) / totals
+    means = np.clip(seen, half_success, 1 - half_success)
     for _ in range(3):
-        row_variance = squares.sum(axis=0) / totals - means * (
-            2 * sums.sum(axis=0) / totals - means
-        )
-        row_variance = np.maximum(row_variance, 1e-3 * means * (1 - means))
+        row_variance = squares.sum(axis=0) / totals - seen * (2 * sums.sum(axis=0) / totals - seen)
+        least = np.where(means == seen, 1e-3, 1.0) * means * (1 - means)
+        row_variance = np.maximum(row_variance, least)
         noise = np.maximum(row_variance - variances, LEAST_NOISE * row_variance)
         weights = np.where(observed, 1 / (variances + noise / rows), 0.0)
         weights[:, ~observed.any(axis=0)] = 1e-12
-        means = (weights * averages).sum(axis=0) / weights.sum(axis=0)
-        means = np.clip(means, half_success, 1 - half_success)
-        deviations = np.where(observed, averages - means, 0.0)
-        same_arm = (sums - counts * means) ** 2 - (squares - means * (2 * sums - counts * means))
+        seen = (weights * averages).sum(axis=0) / weights.sum(axis=0)
+        means = np.clip(seen, half_success, 1 - half_success)
+        deviations = np.where(observed, averages - seen, 0.0)
+        same_arm = (sums - counts * seen) ** 2 - (squares - seen * (2 * sums - counts * seen))
         same_arm = np.where(repeated, same_arm / n_products, 0.0)
         same_weights = np.where(repeated, weights**2 * (counts - 1) / rows, 0.0)
         total = same_weights.sum(axis=0)
@@ -164,18 +184,23 @@ def _weighted_products(
 
 
 def _noise_factors(
-    counts: FloatArray, squared: FloatArray, rows: LongArray, columns: LongArray
+    counts: FloatArray, weight: FloatArray, rows: LongArray, columns: LongArray
 ) -> FloatArray:
-    """Return what noise × noise, noise × taste (twice) and taste × taste are multiplied by."""
+    """Return what noise × noise, noise × taste (twice) and taste × taste are multiplied by.
+
+    And, last, what the third moment of noise × noise is.
+    """
     inverse = np.where(counts > 0, 1 / np.maximum(counts, 1.0), 0.0)
     pairs = np.where(counts > 1, 2 / np.maximum(counts * (counts - 1), 1.0), 0.0)
     both = np.where(rows == columns, pairs[:, rows], inverse[:, rows] * inverse[:, columns])
+    squared = weight**2
     return np.stack(
         [
             (squared * both).sum(axis=0),
             (squared * inverse[:, rows]).sum(axis=0),
             (squared * inverse[:, columns]).sum(axis=0),
             squared.sum(axis=0),
+            (weight**3 * both**2).sum(axis=0),
         ]
     )
 
