@@ -140,7 +140,12 @@ def _facts(pages: dict[str, list[Table]]) -> dict[str, str]:
     wins = [[int(n) for n in re.findall(r"\d+", row[place])] for row in survey["rows"]]
     facts["survey_wins"] = str(sum(pair[0] for pair in wins))
     facts["survey_runs"] = str(sum(pair[1] for pair in wins))
-    facts["survey_worst"] = max((row[-1] for row in survey["rows"]), key=float)
+    facts["survey_worst"] = max((row[place + 1] for row in survey["rows"]), key=float)
+    text = (PAGES / "survey.md").read_text(encoding="utf-8")
+    match = re.search(r"([\d.]+) times `thompson`'s .*?, ([\d.]+) at worst, .* in (\d+)\.", text)
+    assert match, "docs/benchmarks/survey.md must compare all instances with thompson."
+    names = ("survey_of_thompson", "survey_of_thompson_worst", "survey_above_c")
+    facts |= dict(zip(names, match.groups(), strict=True))
     text = (PAGES / "theory.md").read_text(encoding="utf-8")
     match = re.search(r"R/D exceeds 2 − 1/K by ([\d.]+) at most", text)
     assert match, "docs/benchmarks/theory.md must say by how much R/D exceeds 2 − 1/K."
