@@ -1,10 +1,16 @@
 """``shoal policies``: the table of policies."""
 
+from __future__ import annotations
+
 import json
+from typing import TYPE_CHECKING
 
 import click
 
 from shoal.cli import console, options
+
+if TYPE_CHECKING:
+    from shoal.policies.registry import Entry
 
 
 @click.command(name="policies")
@@ -32,6 +38,11 @@ def command(as_json: bool) -> None:
         return
     console.table(
         "Policies",
-        ["name", "what it is", "needs", "regret"],
-        [(name, e.summary, e.needs, e.guarantee) for name, e in entries.items()],
+        ["name", "what it is, what it needs, its regret"],
+        [(name, _describe(entry)) for name, entry in entries.items()],
     )
+
+
+def _describe(entry: Entry) -> str:
+    needs = f"needs {entry.needs}" if entry.needs else "needs nothing"
+    return f"{entry.summary}\n{needs}; regret: {entry.guarantee}"
