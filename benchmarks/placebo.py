@@ -255,7 +255,8 @@ def _write(
         "(a handful of successes: 100 to 300 users, 5 rows, 0.02), "
         f"{N_LOGS} of each kind, priced with `shoal` at C = {sizes} over {ROUNDS} rounds with "
         f"{N_RUNS} runs. The seed, {SEED:,}, is not one with which the estimator was made "
-        "(those began with 7,000,000), and nothing was changed after this table was seen.",
+        "(those began with 7,000,000). Tables with it were seen before; what has changed since was "
+        "found on other logs.",
         "The aim is 9 of 10 in every row, and a claim below 1 % where users agree; a cell that "
         "misses it is a fault that is known.",
         "## Users who agree",

@@ -52,6 +52,22 @@ def test_lines_differ_in_dash_and_labels_stand_at_their_ends() -> None:
     assert labels["mark"]["type"] == "text"
 
 
+def test_many_runs_of_many_policies_are_as_many_rows_as_altair_takes() -> None:
+    """Six policies, 120 runs and 100 checkpoints: 60,000 rows of records."""
+    policy, run, t = np.meshgrid(np.arange(6), np.arange(120), np.arange(1, 101), indexing="ij")
+    records = pl.DataFrame({"run": run.ravel(), "round": t.ravel()}).with_columns(
+        instance=pl.lit("uniform"), policy=pl.Series(policy.ravel().astype(str)), regret=1.0
+    )
+    curves = records.group_by("instance", "policy", "round", maintain_order=True).agg(
+        mean=pl.mean("regret"), low=pl.min("regret"), high=pl.max("regret")
+    )
+    spec = regret_figures(curves, records=records)["uniform"].to_dict()
+    drawn = pl.DataFrame(spec["datasets"][spec["layer"][1]["data"]["name"]])
+    assert len(drawn) <= 5_000
+    assert drawn.select("policy", "run").n_unique() == 6 * 100
+    assert drawn["round"].max() == 100
+
+
 def test_the_flagship_is_on_top_and_widest_and_every_run_is_drawn() -> None:
     rounds, policies = [10, 20], ["shoal", "ucb", "random"]
     records = pl.DataFrame(

@@ -22,6 +22,10 @@ from shoal.figures.style import (
 WIDTH, HEIGHT = 560, 360
 RUN_POINTS = 50
 """Checkpoints of a single run that are drawn, at most."""
+MAX_RUNS = 100
+"""Single runs of a policy that are drawn, at most."""
+MAX_ROWS = 5_000
+"""Rows of data that Altair takes."""
 
 
 def regret_figures(
@@ -97,7 +101,9 @@ def _ticks(low: float, high: float) -> list[float]:
 
 def _runs(records: pl.DataFrame, policies: list[str]) -> pl.DataFrame:
     """Return the runs of the policies at an even sample of checkpoints, the last one included."""
+    records = records.filter(pl.col("policy").is_in(policies), pl.col("run") < MAX_RUNS)
+    n_runs = records.select("policy", "run").n_unique()
+    n_points = max(2, min(RUN_POINTS, MAX_ROWS // max(n_runs, 1)))
     rounds = records["round"].unique().sort()
-    step = -(-len(rounds) // RUN_POINTS)
-    chosen = rounds.reverse().gather_every(step)
-    return records.filter(pl.col("round").is_in(chosen.implode()), pl.col("policy").is_in(policies))
+    chosen = rounds.reverse().gather_every(-(-len(rounds) // n_points))
+    return records.filter(pl.col("round").is_in(chosen.implode()))
