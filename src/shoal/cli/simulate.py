@@ -154,9 +154,9 @@ def _show(run: Run) -> None:
     if run.options:
         click.echo(f"options: {spell(run.options)}")
     smallest = run.smallest_group
-    seen = f"smallest group seen: {smallest}" if smallest else "no group was seen"
+    group = f"smallest group seen: {smallest}" if smallest else "no group was seen"
     click.echo(
-        f"{seen}; totals withheld: {run.withheld:,}; "
+        f"{group}; totals withheld: {run.withheld:,}; "
         f"{problem.n_users * int(run.rounds[-1]) / run.seconds:,.0f} user-rounds/s"
         f"{' and worker' if problem.n_shards > 1 else ''}"
     )

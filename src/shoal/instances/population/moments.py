@@ -160,19 +160,23 @@ def _weighted_products(
     rows = np.maximum(counts, 1.0)
     n_products = np.where(repeated, counts * (counts - 1), 1.0)
     variances = np.zeros(pairs.n_arms)
-    seen = sums.sum(axis=0) / totals
-    means = np.clip(seen, half_success, 1 - half_success)
+    average = sums.sum(axis=0) / totals
+    means = np.clip(average, half_success, 1 - half_success)
     for _ in range(3):
-        row_variance = squares.sum(axis=0) / totals - seen * (2 * sums.sum(axis=0) / totals - seen)
-        least = np.where(means == seen, 1e-3, 1.0) * means * (1 - means)
+        row_variance = squares.sum(axis=0) / totals - average * (
+            2 * sums.sum(axis=0) / totals - average
+        )
+        least = np.where(means == average, 1e-3, 1.0) * means * (1 - means)
         row_variance = np.maximum(row_variance, least)
         noise = np.maximum(row_variance - variances, LEAST_NOISE * row_variance)
         weights = np.where(observed, 1 / (variances + noise / rows), 0.0)
         weights[:, ~observed.any(axis=0)] = 1e-12
-        seen = (weights * averages).sum(axis=0) / weights.sum(axis=0)
-        means = np.clip(seen, half_success, 1 - half_success)
-        deviations = np.where(observed, averages - seen, 0.0)
-        same_arm = (sums - counts * seen) ** 2 - (squares - seen * (2 * sums - counts * seen))
+        average = (weights * averages).sum(axis=0) / weights.sum(axis=0)
+        means = np.clip(average, half_success, 1 - half_success)
+        deviations = np.where(observed, averages - average, 0.0)
+        same_arm = (sums - counts * average) ** 2 - (
+            squares - average * (2 * sums - counts * average)
+        )
         same_arm = np.where(repeated, same_arm / n_products, 0.0)
         same_weights = np.where(repeated, weights**2 * (counts - 1) / rows, 0.0)
         total = same_weights.sum(axis=0)
