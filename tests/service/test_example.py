@@ -19,7 +19,7 @@ def test_the_example_app_gets_past_the_best_single_arm_and_the_doctor_finds_noth
     with Tree(sqlite_stores, tmp_path) as tree:
         tokens = {f"SHOAL_{role.upper()}_TOKEN": token for role, token in tree.tokens.items()}
         url = f"http://127.0.0.1:{tree.port}"
-        sizes = ["--users", "240", "--min-group-size", "5", "--rounds", "30"]
+        sizes = ["--users", "280", "--min-group-size", "5", "--rounds", "30"]
         done = subprocess.run(
             [sys.executable, str(EXAMPLE), "--url", url, *sizes],
             env=os.environ | tokens, capture_output=True, text=True, timeout=240, check=False,
