@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_READY := $(VENV)/.demo-ready
-PYTEST := $(BIN)/pytest -n 3
+PYTEST := $(BIN)/pytest -n 4
 BESIDE := $(MAKE) --no-print-directory --jobs=2
 SITE := $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --doctree-dir build/doctrees docs build/site
 FIVE := explore-then-commit,elimination-greedy,elimination-random,elimination-lp,ucb
