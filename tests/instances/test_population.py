@@ -70,7 +70,7 @@ def test_users_who_agree_have_no_gain() -> None:
 def test_a_handful_of_successes_shows_no_tastes() -> None:
     """16 rewards among 160 users: three logs of 8 may be wrong, each at most one time in 39.
 
-    Before coincidences counted as rare events, and arms without any success as such, 18 of 40 were.
+    Where coincidences are weighed as if they were normal, most of these eight are wrong.
     """
     shown = 0
     for seed in range(8):
