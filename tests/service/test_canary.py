@@ -119,9 +119,11 @@ def test_threat_18_a_method_of_the_callers_own_making_is_neither_logged_nor_coun
         for number in range(20):
             path = "/v1/campaigns/news/rounds/1/reports" if number % 2 else "/health"
             answer = client.request(f"U{number}-REWARD-0.7", live.url + path)
-            assert answer.status_code == 405
+            assert answer.status_code == 400
+            assert client.request("PROPFIND", live.url + path).status_code == 405
         shown = live.metrics.text().decode()
     assert "REWARD" not in caplog.text + shown
+    assert "PROPFIND" not in caplog.text + shown
     assert caplog.text.count("other /") == 20
     assert 'method="other"' in shown
 

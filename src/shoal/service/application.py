@@ -101,6 +101,7 @@ def create_app(
     for module in (*ROUTES, *PAGES):
         app.include_router(module.router)
     answers.install(app, page=error_page)
+    app.add_middleware(reports.FastReports, aggregator=aggregator)
     app.add_middleware(
         Guard, metrics=metrics, max_body_bytes=max_body_bytes, body_seconds=body_seconds
     )

@@ -1,6 +1,7 @@
 """Connections: no more than the process has files for, and none that waits for ever.
 
-A connection that does not bring the head of a request in time is closed; bodies are the guard's.
+A connection that does not bring the head of a request in time is closed, and one whose head is too
+long; bodies are the guard's.
 Where there are too many, the one that has waited longest without a request makes room. So nobody
 can take all of the process's open files, which it needs to answer anyone. What is not HTTP is
 answered with a problem, like everything else.
@@ -12,12 +13,12 @@ import asyncio
 import resource
 from typing import Any
 
-import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from shoal.service.problems import MEDIA_TYPE, NOT_HTTP
 
 MAX_FILES = 65_536
+MAX_HEAD_BYTES = 65_536  # of a request
 
 
 def max_connections() -> int:
@@ -28,11 +29,11 @@ def max_connections() -> int:
     return files // 2
 
 
-def connections(*, seconds: float, most: int) -> type[H11Protocol]:
+def connections(*, seconds: float, most: int) -> type[HttpToolsProtocol]:
     """Return the protocol of at most ``most`` connections; a head has ``seconds`` to arrive."""
     waiting: dict[Connection, asyncio.TimerHandle] = {}  # the longest waiting first
 
-    class Connection(H11Protocol):
+    class Connection(HttpToolsProtocol):
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self._wait()
@@ -45,10 +46,20 @@ def connections(*, seconds: float, most: int) -> type[H11Protocol]:
             self._stop_waiting()
             super().connection_lost(exc)
 
-        def handle_events(self) -> None:
-            super().handle_events()
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
             if self.cycle is not None and not self.cycle.response_complete:
                 self._stop_waiting()
+                return
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+                self.send_400_response("")
+
+        def on_headers_complete(self) -> None:
+            length = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+            if length > MAX_HEAD_BYTES or self.parser.get_http_version() not in ("1.0", "1.1"):
+                raise ValueError("not a head that is answered")  # like what is not HTTP
+            super().on_headers_complete()
 
         def on_response_complete(self) -> None:
             self._wait()
@@ -56,18 +67,14 @@ def connections(*, seconds: float, most: int) -> type[H11Protocol]:
 
         def send_400_response(self, msg: str) -> None:
             body = NOT_HTTP.document()
-            headers = {"Content-Type": MEDIA_TYPE, "Content-Length": str(len(body))}
-            head = h11.Response(
-                status_code=NOT_HTTP.status,
-                headers=[*headers.items(), ("Connection", "close")],
-                reason=b"Bad Request",
-            )
-            for part in (head, h11.Data(data=body), h11.EndOfMessage()):
-                self.transport.write(self.conn.send(part) or b"")
+            head = f"Content-Type: {MEDIA_TYPE}\r\nContent-Length: {len(body)}\r\n"
+            end = "Connection: close\r\n\r\n"
+            self.transport.write(STATUS_LINE[NOT_HTTP.status] + f"{head}{end}".encode() + body)
             self.transport.close()
 
         def _wait(self) -> None:
             self._stop_waiting()
+            self._head_bytes = 0
             waiting[self] = self.loop.call_later(seconds, self.transport.close)
 
         def _stop_waiting(self) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, update
 from tests.support.service import close, even, report, start, users
 from tests.support.stores import Stores
 
 from shoal.errors import ShoalError
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.group_sums import reveal
+from shoal.service.aggregator.group_sums import block_mask
 from shoal.service.aggregator.keys import RoundKeys, check_secrets, claim_key
+from shoal.service.store import aggregator as store
 
 
 def play(stores: Stores, key: bytes, *, number: int = 1) -> Aggregator:
@@ -82,11 +84,11 @@ def test_a_sum_that_no_rewards_could_give_is_withheld(
 ) -> None:
     aggregator = play(stores, bytes(32))
     with aggregator.database.write() as connection:
-        for change, group in ((-2001, 0), (2001, 2)):  # each sum is 2000 of 0 to 4000
-            connection.execute(
-                text("UPDATE sums SET blinded = blinded + :change WHERE group_number = :group"),
-                {"change": change, "group": group},
-            )
+        row = connection.execute(select(store.sum_blocks)).one()
+        blinded = np.frombuffer(row.blinded, "<u8").copy()
+        blinded[0] -= np.uint64(2001)  # each sum is 2000 of 0 to 4000
+        blinded[2] += np.uint64(2001)
+        connection.execute(update(store.sum_blocks).values(blinded=blinded.tobytes()))
     document = close(aggregator)
     assert [(total.parts, total.total) for total in document.totals] == [((1,), 2000)]
     assert document.withheld == 2
@@ -105,11 +107,18 @@ def test_a_wrong_key_releases_nothing(sqlite_stores: Stores) -> None:
     aggregator.close()
 
 
-def written(aggregator: Aggregator) -> list[tuple[int, bytes, int]]:
-    """Return what the store holds of sums now, as its log would keep it."""
+def written(aggregator: Aggregator) -> tuple[bytes, bytes]:
+    """Return what the store holds of sums now, as its log would keep it: salt, blinded totals."""
     with aggregator.database.read() as connection:
-        rows = connection.execute(text("SELECT group_number, salt, blinded FROM sums")).all()
-    return [(row[0], bytes(row[1]), row[2]) for row in rows]
+        row = connection.execute(select(store.sum_blocks)).one()
+    return bytes(row.salt), bytes(row.blinded)
+
+
+def revealed(kept: tuple[bytes, bytes], key: bytes) -> list[int]:
+    """Return the three groups' sums under a key."""
+    salt, blinded = kept
+    sums: list[int] = (np.frombuffer(blinded, "<u8") - block_mask(key, salt, 0))[:3].tolist()
+    return sums
 
 
 def test_after_the_release_no_key_is_left_for_what_a_log_may_keep(
@@ -118,20 +127,19 @@ def test_after_the_release_no_key_is_left_for_what_a_log_may_keep(
     key, folder = bytes(range(32)), tmp_path / "key.rounds"
     aggregator = Aggregator(stores.open("aggregator"), key=key, secrets=folder)
     start(aggregator, even(12, size=4), least=4)
-    kept: list[tuple[int, bytes, int]] = []
+    kept = []
     for user in users(12):  # one by one: every first sum is a reward, every difference another
         report(aggregator, {user: 0.5})
-        kept += written(aggregator)
+        kept.append(written(aggregator))
     (secret,) = folder.iterdir()
     assert secret.stat().st_mode & 0o777 == 0o600
     with aggregator.database.write() as connection:
         known = RoundKeys(aggregator.database, key, folder).get(connection, 1)
-    first, salt, blinded = kept[0]
-    assert reveal(blinded, key=known, salt=salt, group=first) == 500
+    assert sorted(revealed(kept[0], known)) == [0, 0, 500]
     assert len(close(aggregator).totals) == 3
     assert list(folder.iterdir()) == []
     sums = {500, 1000, 1500, 2000}
-    assert not any(reveal(b, key=key, salt=s, group=g) in sums for g, s, b in kept)
+    assert not any(sums.intersection(revealed(blinded, key)) for blinded in kept)
     aggregator.close()
 
 

@@ -109,7 +109,7 @@ def test_a_release_is_the_same_document_byte_for_byte() -> None:
 
 def stored(aggregator: Aggregator) -> dict[str, int]:
     """How many rows there are of each kind."""
-    tables = (store.reports, store.sums, store.releases, store.summaries)
+    tables = (store.reports, store.sum_blocks, store.releases, store.summaries)
     with aggregator.database.read() as connection:
         return {
             table.name: connection.scalar(select(func.count()).select_from(table)) or 0
@@ -120,9 +120,9 @@ def stored(aggregator: Aggregator) -> dict[str, int]:
 def test_marks_and_sums_are_deleted_when_the_release_is_stored(aggregator: Aggregator) -> None:
     start(aggregator, even(12, size=4), least=4)
     report(aggregator, dict.fromkeys(users(12), 0.5))
-    assert stored(aggregator) == {"reports": 12, "sums": 3, "releases": 0, "summaries": 0}
+    assert stored(aggregator) == {"reports": 12, "sum_blocks": 1, "releases": 0, "summaries": 0}
     assert aggregator.releases.close_round("news", 1) is not None
-    assert stored(aggregator) == {"reports": 0, "sums": 0, "releases": 1, "summaries": 2}
+    assert stored(aggregator) == {"reports": 0, "sum_blocks": 0, "releases": 1, "summaries": 2}
     assert aggregator.releases.close_round("news", 1) is None
     assert stored(aggregator)["releases"] == 1
 

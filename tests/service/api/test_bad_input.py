@@ -192,7 +192,15 @@ def test_an_oversized_body_is_refused_whether_its_length_is_declared_or_not(live
 
 
 @pytest.mark.parametrize(
-    "head", [b"\x16\x03\x01 hello", b"GET /health\r\n\r\n", b"GET / HTTP/1.1\r\nbad\r\n\r\n"]
+    "head",
+    [
+        b"\x16\x03\x01 hello",
+        b"GET /health",
+        b"GET / HTTP/1.1\r\nbad",
+        b"GET / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked",
+        b"GET / HTTP/1.1\r\n" + b"A: bbbbbbbb\r\n" * 20_000,
+    ],
+    ids=["tls", "0.9", "header", "two-lengths", "long"],
 )
 def test_what_is_not_http_is_a_problem_and_the_service_goes_on(live: Live, head: bytes) -> None:
     with socket.create_connection(("127.0.0.1", int(live.url.rpartition(":")[2])), 20) as line:

@@ -20,7 +20,7 @@ from shoal.service.clock import Clock
 from shoal.service.problems import ProblemError
 from shoal.service.store import aggregator as store
 
-_OF_ROUNDS = (store.reports, store.sums, store.releases)
+_OF_ROUNDS = (store.reports, store.sum_blocks, store.sums, store.releases)
 _OF_CAMPAIGNS = (
     store.summaries, store.holdout_summaries, store.release_times, store.estimates, store.checks,
     store.notes, store.seats, store.arms,

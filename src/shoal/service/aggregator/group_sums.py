@@ -3,7 +3,7 @@
 The total of a group's first reporter is an individual reward. So a stored sum is the sum plus a
 keyed mask, modulo 2^64, and every write uses a new salt; the key is not in the database (``keys``).
 The database, its log, its free pages and its backups show neither a sum nor the difference of two
-sums.
+sums. A row has the sums of ``GROUPS_PER_ROW`` groups: a thousand reports change a few rows, not a thousand.
 
 These are the hot statements, written for each dialect by hand, and as few as can be: after each
 of them this thread waits for Python's lock, which the one that answers requests has. Numbers go in
@@ -12,16 +12,19 @@ back and forth for every row.
 """
 
 import os
-from collections.abc import Collection, Sequence
-from hashlib import blake2b
+from collections.abc import Sequence
+from hashlib import blake2b, shake_256
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from sqlalchemy import Connection
+from numpy.typing import NDArray
+from sqlalchemy import Connection, select
 
 from shoal.arrays import IntArray, LongArray
+from shoal.service.store import aggregator as store
 
+GROUPS_PER_ROW = 256  # groups in a row
 SALT_BYTES = 16
 
 Sums = dict[int, tuple[int, int]]  # group: total, reporters
@@ -34,6 +37,14 @@ class SeatReports(NamedTuple):
     steps: LongArray
 
 
+class Blocks(NamedTuple):
+    """The sums of some blocks of groups, in the clear; for the aggregator's memory only."""
+
+    numbers: list[int]  # (n_blocks,)
+    totals: LongArray  # (n_blocks, GROUPS_PER_ROW)
+    reporters: LongArray  # (n_blocks, GROUPS_PER_ROW)
+
+
 _NEW = {
     "sqlite": "SELECT json_group_array(value) FROM json_each(?2) "
     "WHERE value NOT IN (SELECT seat FROM reports WHERE round_id = ?1 AND seat = value)",
@@ -42,20 +53,23 @@ _NEW = {
 }
 _MARK_NEW = "INSERT INTO reports (round_id, seat) SELECT ?, value FROM json_each(?)"  # SQLite's
 _READ = {
-    "sqlite": "SELECT json_group_array(json_array(group_number, reporters, hex(salt), blinded)) "
-    "FROM sums WHERE round_id = ? AND group_number IN (SELECT value FROM json_each(?))",
-    "postgresql": "SELECT group_number, reporters, encode(salt, 'hex'), blinded "
-    "FROM sums WHERE round_id = %s AND group_number = ANY(%s::int[])",
+    "sqlite": "SELECT json_group_array(json_array(block, hex(salt), hex(reporters), hex(blinded))) "
+    "FROM sum_blocks WHERE round_id = ? AND block IN (SELECT value FROM json_each(?))",
+    "postgresql": "SELECT block, encode(salt, 'hex'), encode(reporters, 'hex'), "
+    "encode(blinded, 'hex') FROM sum_blocks WHERE round_id = %s AND block = ANY(%s::int[])",
 }
 _UPDATE = (
-    "ON CONFLICT (round_id, group_number) DO UPDATE SET "
-    "reporters = excluded.reporters, salt = excluded.salt, blinded = excluded.blinded"
+    "ON CONFLICT (round_id, block) DO UPDATE SET "
+    "salt = excluded.salt, reporters = excluded.reporters, blinded = excluded.blinded"
 )
-_WRITE = {
-    "sqlite": "INSERT INTO sums (round_id, salt, group_number, reporters, blinded) "
-    f"SELECT ?, ?, value ->> 0, value ->> 1, value ->> 2 FROM json_each(?) WHERE true {_UPDATE}",
-    "postgresql": "INSERT INTO sums (round_id, salt, group_number, reporters, blinded) "
-    f"SELECT %s, %s, * FROM unnest(%s::int[], %s::int[], %s::bigint[]) {_UPDATE}",
+_WRITE = {  # the blocks' bytes are one value each: their parts are cut there
+    "sqlite": "INSERT INTO sum_blocks (round_id, salt, block, reporters, blinded) "
+    f"SELECT ?1, ?2, value, substr(?4, key * {4 * GROUPS_PER_ROW} + 1, {4 * GROUPS_PER_ROW}), "
+    f"substr(?5, key * {8 * GROUPS_PER_ROW} + 1, {8 * GROUPS_PER_ROW}) FROM json_each(?3) WHERE true {_UPDATE}",
+    "postgresql": "INSERT INTO sum_blocks (round_id, salt, block, reporters, blinded) "
+    f"SELECT %s, %s, block, substr(%s::bytea, (place::int - 1) * {4 * GROUPS_PER_ROW} + 1, {4 * GROUPS_PER_ROW}), "
+    f"substr(%s::bytea, (place::int - 1) * {8 * GROUPS_PER_ROW} + 1, {8 * GROUPS_PER_ROW}) "
+    f"FROM unnest(%s::int[]) WITH ORDINALITY AS blocks (block, place) {_UPDATE}",
 }
 
 
@@ -77,31 +91,69 @@ def add_reports(
     if dialect == "sqlite":
         connection.exec_driver_sql(_MARK_NEW, (round_id, _list_text(dialect, seats.tolist())))
     grouped = groups[seats] >= 0
-    changed, place = np.unique(groups[seats[grouped]], return_inverse=True)
-    if not changed.size:
+    numbers = groups[seats[grouped]]
+    if not numbers.size:
         return
-    totals = np.zeros(changed.size, np.int64)
-    np.add.at(totals, place, steps[grouped])
-    before = read_sums(connection, round_id, changed.tolist(), key)
-    salt = os.urandom(SALT_BYTES)
-    rows = []
-    for group, total, n_new in zip(
-        changed.tolist(), totals.tolist(), np.bincount(place).tolist(), strict=True
-    ):
-        total_before, n_before = before.get(group, (0, 0))
-        blinded = blind(total_before + total, key=key, salt=salt, group=group)
-        rows.append((group, n_before + n_new, blinded))
-    columns: Sequence[Any] = [rows] if dialect == "sqlite" else list(zip(*rows, strict=True))
-    values = [_list_text(dialect, column) for column in columns]
+    changed, place = np.unique(numbers // GROUPS_PER_ROW, return_inverse=True)
+    blocks = _read_blocks(connection, round_id, changed.tolist(), key)
+    np.add.at(blocks.totals, (place, numbers % GROUPS_PER_ROW), steps[grouped])
+    np.add.at(blocks.reporters, (place, numbers % GROUPS_PER_ROW), 1)
+    _write_blocks(connection, round_id, blocks, key)
+
+
+def read_sums(connection: Connection, round_id: int, n_groups: int, key: bytes) -> Sums:
+    """Return the totals and reporters so far of the groups that have any."""
+    blocks = _read_blocks(connection, round_id, list(range(-(-n_groups // GROUPS_PER_ROW))), key)
+    totals, reporters = blocks.totals.ravel(), blocks.reporters.ravel()
+    for group, total, count in _single_sums(connection, round_id, key):
+        totals[group] += total
+        reporters[group] += count
+    with_any = np.flatnonzero(reporters[:n_groups])
+    counts = zip(totals[with_any].tolist(), reporters[with_any].tolist(), strict=True)
+    return dict(zip(with_any.tolist(), counts, strict=True))
+
+
+def _read_blocks(connection: Connection, round_id: int, numbers: list[int], key: bytes) -> Blocks:
+    """Read blocks; those that have no row have no reporter."""
+    blocks = Blocks(numbers, *np.zeros((2, len(numbers), GROUPS_PER_ROW), np.int64))
+    places = {number: place for place, number in enumerate(numbers)}
+    for number, salt, reporters, blinded in _rows(connection, _READ, round_id, numbers):
+        place, masked = places[number], np.frombuffer(bytes.fromhex(blinded), "<u8")
+        mask = block_mask(key, bytes.fromhex(salt), number)
+        blocks.totals[place] = (masked - mask).astype(np.int64)
+        blocks.reporters[place] = np.frombuffer(bytes.fromhex(reporters), "<i4")
+    return blocks
+
+
+def _write_blocks(connection: Connection, round_id: int, blocks: Blocks, key: bytes) -> None:
+    dialect, salt = connection.dialect.name, os.urandom(SALT_BYTES)
+    masks = np.array([block_mask(key, salt, number) for number in blocks.numbers])
+    blinded = (blocks.totals.astype("<u8") + masks).tobytes()
+    reporters = blocks.reporters.astype("<i4").tobytes()
+    numbers = _list_text(dialect, blocks.numbers)
+    values = [numbers, reporters, blinded] if dialect == "sqlite" else [reporters, blinded, numbers]
     connection.exec_driver_sql(_WRITE[dialect], (round_id, salt, *values))
 
 
-def read_sums(connection: Connection, round_id: int, groups: Collection[int], key: bytes) -> Sums:
-    """Return the totals and reporters so far; for the aggregator's memory only."""
-    return {
-        group: (reveal(blinded, key=key, salt=bytes.fromhex(salt), group=group), reporters)
-        for group, reporters, salt, blinded in _rows(connection, _READ, round_id, list(groups))
-    }
+def block_mask(key: bytes, salt: bytes, block: int) -> NDArray[np.uint64]:
+    """Return what blinds the sums of a block's groups, as one-time pad: (GROUPS_PER_ROW,) of 64 bits."""
+    digest = shake_256(key + salt + block.to_bytes(8, "little")).digest(8 * GROUPS_PER_ROW)
+    return np.frombuffer(digest, "<u8")
+
+
+def _single_sums(connection: Connection, round_id: int, key: bytes) -> list[tuple[int, int, int]]:
+    """Return the group, total and reporters of the rows that version 0.1 wrote, one a group."""
+    table = store.sums
+    rows = connection.execute(select(table).where(table.c.round_id == round_id))
+    return [
+        (row.group_number, _reveal(row.blinded, key, row.salt, row.group_number), row.reporters)
+        for row in rows
+    ]
+
+
+def _reveal(blinded: int, key: bytes, salt: bytes, group: int) -> int:
+    digest = blake2b(salt + group.to_bytes(8, "little"), key=key, digest_size=8).digest()
+    return (blinded - int.from_bytes(digest, "little") + 2**63) % 2**64 - 2**63
 
 
 def _rows(
@@ -121,22 +173,3 @@ def _list_text(dialect: str, values: Sequence[Any]) -> str:
     if dialect == "sqlite":
         return msgspec.json.encode(values).decode()
     return f"{{{','.join(map(str, values))}}}"
-
-
-def blind(total: int, *, key: bytes, salt: bytes, group: int) -> int:
-    """Return the total as it may be stored."""
-    return _signed(total + _mask(key, salt, group))
-
-
-def reveal(blinded: int, *, key: bytes, salt: bytes, group: int) -> int:
-    """Return the total that was blinded."""
-    return _signed(blinded - _mask(key, salt, group))
-
-
-def _mask(key: bytes, salt: bytes, group: int) -> int:
-    digest = blake2b(salt + group.to_bytes(8, "little"), key=key, digest_size=8).digest()
-    return int.from_bytes(digest, "little")
-
-
-def _signed(value: int) -> int:
-    return (value + 2**63) % 2**64 - 2**63

@@ -23,7 +23,7 @@ from hashlib import blake2b
 from hmac import compare_digest
 from pathlib import Path
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, union, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from shoal.errors import ShoalError
@@ -36,9 +36,8 @@ from shoal.wire import report_capability
 KEY_BYTES = 32
 
 _PLANS = select(store.rounds.c.id, store.rounds.c.plan_hash, store.rounds.c.secret_mark)
-_WITH_SUMS = _PLANS.where(
-    store.rounds.c.state == rounds.OPEN, store.rounds.c.id.in_(select(store.sums.c.round_id))
-)
+_SUMMED = union(select(store.sum_blocks.c.round_id), select(store.sums.c.round_id))
+_WITH_SUMS = _PLANS.where(store.rounds.c.state == rounds.OPEN, store.rounds.c.id.in_(_SUMMED))
 _SECRET_NAME = re.compile(r"([0-9]+)-[0-9a-f]{16}")
 
 log = logging.getLogger("shoal.service")

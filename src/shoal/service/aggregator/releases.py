@@ -232,7 +232,7 @@ class Releases:
         plan = rounds.load_plan(connection, round_.id)
         assert plan is not None
         key = self._keys.get(connection, round_.id)
-        sums = read_sums(connection, round_.id, range(len(plan.group_arms())), key)
+        sums = read_sums(connection, round_.id, len(plan.group_arms()), key)
         name, number, contested = round_.campaign, round_.number, round_.contested
         document = make_release(
             name, number, plan, campaign, sums, contested=contested, blocks=blocks

@@ -384,5 +384,5 @@ def abandon(connection: Connection, round_id: int, *, now: int) -> None:
 
 def delete_reports(connection: Connection, round_id: int) -> None:
     """Delete who has reported and the blinded sums."""
-    for table in (store.reports, store.sums):
+    for table in (store.reports, store.sum_blocks, store.sums):
         connection.execute(delete(table).where(table.c.round_id == round_id))

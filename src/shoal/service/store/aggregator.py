@@ -1,8 +1,8 @@
 """The aggregator's tables. No column of any of them can hold an individual reward.
 
-``reports`` says who has reported in an open round, never what. ``sums`` holds a group's total so
-far, blinded with a key that is not in the database, because the total of one reporter *is* an
-individual reward. Both are emptied when the round is released.
+``reports`` says who has reported in an open round, never what. ``sum_blocks`` holds each group's
+total so far, blinded with a key that is not in the database, because the total of one reporter *is*
+an individual reward. Both are emptied when the round is released.
 """
 
 from typing import Any
@@ -123,6 +123,16 @@ rounds = _table(
 
 reports = _table("reports", _round_key(), *_key("seat"), rowid=False)
 
+# Of many groups each: how many have reported, as int32, and the blinded totals, as uint64.
+sum_blocks = _table(
+    "sum_blocks",
+    _round_key(),
+    *_key("block"),
+    *_required("salt", "reporters", "blinded", of=LargeBinary),
+    rowid=False,
+)
+
+# The sums of a round that version 0.1 opened, one a group; nothing is written here any more.
 sums = _table(
     "sums",
     _round_key(),
