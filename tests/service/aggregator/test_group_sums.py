@@ -15,7 +15,7 @@ from tests.support.stores import Stores
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.group_sums import (
-    GROUPS_PER_ROW,
+    BLOCK_SIZE,
     SeatReports,
     add_reports,
     block_mask,
@@ -98,10 +98,10 @@ def test_a_transaction_that_fails_leaves_neither_mark_nor_sum(database: Database
 
 def test_no_sum_is_stored_in_the_clear_and_every_write_has_a_new_salt(stores: Stores) -> None:
     aggregator = Aggregator(stores.open("aggregator"), key=KEY)
-    plan = even(3 * (GROUPS_PER_ROW + 1), size=3)  # the last group is in a block of its own
+    plan = even(3 * (BLOCK_SIZE + 1), size=3)  # the last group is in a block of its own
     start(aggregator, plan, least=3)
     before: dict[int, tuple[bytes, bytes]] = {}
-    for seat, block in ((0, 0), (1, 0), (3 * GROUPS_PER_ROW, 1), (2, 0)):
+    for seat, block in ((0, 0), (1, 0), (3 * BLOCK_SIZE, 1), (2, 0)):
         with aggregator.database.write() as connection:
             reports = SeatReports(np.array([seat]), np.array([500]))
             add_reports(connection, ROUND, plan.groups, reports, KEY)
@@ -121,15 +121,15 @@ def test_another_key_or_block_does_not_reveal_a_sum(database: Database) -> None:
     assert sums(database, key=bytes(32))[0][0] != 7
     with database.write() as connection:
         connection.execute(text("UPDATE sum_blocks SET block = 1"))
-        counted = read_sums(connection, ROUND, 2 * GROUPS_PER_ROW, KEY)
-    assert counted[GROUPS_PER_ROW][0] != 7
+        counted = read_sums(connection, ROUND, 2 * BLOCK_SIZE, KEY)
+    assert counted[BLOCK_SIZE][0] != 7
 
 
 @given(st.binary(min_size=32, max_size=32), st.integers(0, 9))
 @settings(derandomize=True)
 def test_masks_differ_by_key_salt_and_block(key: bytes, block: int) -> None:
     mask = block_mask(key, b"salt", block)
-    assert len(set(mask.tolist())) == GROUPS_PER_ROW
+    assert len(set(mask.tolist())) == BLOCK_SIZE
     others = (block_mask(key, b"tlas", block), block_mask(key, b"salt", block + 1))
     for other in (*others, block_mask(key[::-1] + b"x", b"salt", block)):
         assert (mask != other).all()

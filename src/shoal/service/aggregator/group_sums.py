@@ -3,7 +3,7 @@
 The total of a group's first reporter is an individual reward. So a stored sum is the sum plus a
 keyed mask, modulo 2^64, and every write uses a new salt; the key is not in the database (``keys``).
 The database, its log, its free pages and its backups show neither a sum nor the difference of two
-sums. A row has the sums of ``GROUPS_PER_ROW`` groups: a thousand reports change a few rows, not a thousand.
+sums. A row has a block of them: a thousand reports change a few rows, not a thousand.
 
 These are the hot statements, written for each dialect by hand, and as few as can be: after each
 of them this thread waits for Python's lock, which the one that answers requests has. Numbers go in
@@ -24,7 +24,7 @@ from sqlalchemy import Connection, select
 from shoal.arrays import IntArray, LongArray
 from shoal.service.store import aggregator as store
 
-GROUPS_PER_ROW = 256  # groups in a row
+BLOCK_SIZE = 256  # groups in a row
 SALT_BYTES = 16
 
 Sums = dict[int, tuple[int, int]]  # group: total, reporters
@@ -41,8 +41,8 @@ class Blocks(NamedTuple):
     """The sums of some blocks of groups, in the clear; for the aggregator's memory only."""
 
     numbers: list[int]  # (n_blocks,)
-    totals: LongArray  # (n_blocks, GROUPS_PER_ROW)
-    reporters: LongArray  # (n_blocks, GROUPS_PER_ROW)
+    totals: LongArray  # (n_blocks, BLOCK_SIZE)
+    reporters: LongArray  # (n_blocks, BLOCK_SIZE)
 
 
 _NEW = {
@@ -62,13 +62,15 @@ _UPDATE = (
     "ON CONFLICT (round_id, block) DO UPDATE SET "
     "salt = excluded.salt, reporters = excluded.reporters, blinded = excluded.blinded"
 )
-_WRITE = {  # the blocks' bytes are one value each: their parts are cut there
+_WIDTHS = 4 * BLOCK_SIZE, 8 * BLOCK_SIZE  # bytes of a block's reporters, and of its totals
+_WRITE = {  # the bytes of all blocks are one value, and cut there
     "sqlite": "INSERT INTO sum_blocks (round_id, salt, block, reporters, blinded) "
-    f"SELECT ?1, ?2, value, substr(?4, key * {4 * GROUPS_PER_ROW} + 1, {4 * GROUPS_PER_ROW}), "
-    f"substr(?5, key * {8 * GROUPS_PER_ROW} + 1, {8 * GROUPS_PER_ROW}) FROM json_each(?3) WHERE true {_UPDATE}",
+    f"SELECT ?1, ?2, value, substr(?4, key * {_WIDTHS[0]} + 1, {_WIDTHS[0]}), "
+    f"substr(?5, key * {_WIDTHS[1]} + 1, {_WIDTHS[1]}) FROM json_each(?3) WHERE true {_UPDATE}",
     "postgresql": "INSERT INTO sum_blocks (round_id, salt, block, reporters, blinded) "
-    f"SELECT %s, %s, block, substr(%s::bytea, (place::int - 1) * {4 * GROUPS_PER_ROW} + 1, {4 * GROUPS_PER_ROW}), "
-    f"substr(%s::bytea, (place::int - 1) * {8 * GROUPS_PER_ROW} + 1, {8 * GROUPS_PER_ROW}) "
+    "SELECT %s, %s, block, "
+    f"substr(%s::bytea, (place::int - 1) * {_WIDTHS[0]} + 1, {_WIDTHS[0]}), "
+    f"substr(%s::bytea, (place::int - 1) * {_WIDTHS[1]} + 1, {_WIDTHS[1]}) "
     f"FROM unnest(%s::int[]) WITH ORDINALITY AS blocks (block, place) {_UPDATE}",
 }
 
@@ -94,16 +96,16 @@ def add_reports(
     numbers = groups[seats[grouped]]
     if not numbers.size:
         return
-    changed, place = np.unique(numbers // GROUPS_PER_ROW, return_inverse=True)
+    changed, place = np.unique(numbers // BLOCK_SIZE, return_inverse=True)
     blocks = _read_blocks(connection, round_id, changed.tolist(), key)
-    np.add.at(blocks.totals, (place, numbers % GROUPS_PER_ROW), steps[grouped])
-    np.add.at(blocks.reporters, (place, numbers % GROUPS_PER_ROW), 1)
+    np.add.at(blocks.totals, (place, numbers % BLOCK_SIZE), steps[grouped])
+    np.add.at(blocks.reporters, (place, numbers % BLOCK_SIZE), 1)
     _write_blocks(connection, round_id, blocks, key)
 
 
 def read_sums(connection: Connection, round_id: int, n_groups: int, key: bytes) -> Sums:
     """Return the totals and reporters so far of the groups that have any."""
-    blocks = _read_blocks(connection, round_id, list(range(-(-n_groups // GROUPS_PER_ROW))), key)
+    blocks = _read_blocks(connection, round_id, list(range(-(-n_groups // BLOCK_SIZE))), key)
     totals, reporters = blocks.totals.ravel(), blocks.reporters.ravel()
     for group, total, count in _single_sums(connection, round_id, key):
         totals[group] += total
@@ -115,7 +117,7 @@ def read_sums(connection: Connection, round_id: int, n_groups: int, key: bytes) 
 
 def _read_blocks(connection: Connection, round_id: int, numbers: list[int], key: bytes) -> Blocks:
     """Read blocks; those that have no row have no reporter."""
-    blocks = Blocks(numbers, *np.zeros((2, len(numbers), GROUPS_PER_ROW), np.int64))
+    blocks = Blocks(numbers, *np.zeros((2, len(numbers), BLOCK_SIZE), np.int64))
     places = {number: place for place, number in enumerate(numbers)}
     for number, salt, reporters, blinded in _rows(connection, _READ, round_id, numbers):
         place, masked = places[number], np.frombuffer(bytes.fromhex(blinded), "<u8")
@@ -136,8 +138,8 @@ def _write_blocks(connection: Connection, round_id: int, blocks: Blocks, key: by
 
 
 def block_mask(key: bytes, salt: bytes, block: int) -> NDArray[np.uint64]:
-    """Return what blinds the sums of a block's groups, as one-time pad: (GROUPS_PER_ROW,) of 64 bits."""
-    digest = shake_256(key + salt + block.to_bytes(8, "little")).digest(8 * GROUPS_PER_ROW)
+    """Return what blinds a block's totals, (BLOCK_SIZE,)."""
+    digest = shake_256(key + salt + block.to_bytes(8, "little")).digest(8 * BLOCK_SIZE)
     return np.frombuffer(digest, "<u8")
 
 
