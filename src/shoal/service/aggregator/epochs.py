@@ -120,7 +120,7 @@ class Epochs:
             number = last.number if last else 0
             most = max(number, min(furthest(claim), number + MAX_ABANDONED) if claim else 0)
             if not max(number, 1) <= through <= most:
-                rule = f"through must be from {max(number, 1)} to {most}"
+                rule = f"through must be from {max(number, 1)} to {most}; got {through}."
                 raise ProblemError(problems.INVALID, rule)
             n_rounds = abandon_through(connection, name, through, now=self._clock())
             if n_rounds:
