@@ -25,8 +25,8 @@ def test_a_wrong_token_is_named_and_the_warning_is_not_repeated(
         timer.join()
     lines = [record.getMessage() for record in caplog.records if "tries again" in record.message]
     assert lines == [
-        "the learner tries again: wrong-role; SHOAL_LEARNER_TOKEN must be a learner's token of this "
-        "aggregator"
+        "the learner tries again: wrong-role; SHOAL_LEARNER_TOKEN must be a learner's token of "
+        "this aggregator"
     ]
 
 
