@@ -79,7 +79,7 @@ def test_doctor_finds_nothing_in_a_sound_service(
     found = json.loads(done.output)
     assert [item["fault"] for item in found] == [""] * (14 if backend == "sqlite" else 12)
     told = [item["check"] for item in found]
-    assert "campaign news: 1 rounds are anonymous, with no noise" in told
+    assert "campaign news: 1 round is anonymous, with no noise" in told
     assert everything_in(tmp_path) == before
 
 
