@@ -235,7 +235,7 @@ class IssuedToken(Message):
     token: str
     campaigns: list[str]
     expires_at: int | None
-    unknown_campaigns: list[str] = field(default_factory=list)
+    unknown_campaigns: list[str] = field(default_factory=list)  # an earlier release sends none
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from shoal.errors import InvalidInputError
 if TYPE_CHECKING:
     from shoal.client import Client
 
-POLL = 2.0  # seconds for which a command that waits says nothing
+POLL, LONG_POLL = 2.0, 10.0  # seconds before a command says what it waits for, and after that
 
 number_argument = click.argument("number", type=click.IntRange(1, 2**31 - 1), required=False)
 sure_option = click.option("--yes", is_flag=True, help="Do it: it can't be undone.")
@@ -122,7 +122,8 @@ def _open(client: Client, name: str, number: int, seconds: float) -> str:
     with console.waiting("waiting for the plan"):
         while True:
             left = max(0.0, deadline - time.monotonic())
-            state = client.open_round(name, number, wait=min(left, POLL)).state
+            pause = LONG_POLL if text else POLL
+            state = client.open_round(name, number, wait=min(left, pause)).state
             if state != "wanted" or time.monotonic() >= deadline:
                 return state
             before, text = text, _obstacle(client.campaign(name))

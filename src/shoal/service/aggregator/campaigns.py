@@ -322,9 +322,9 @@ def _definition(connection: Connection, name: str) -> str | None:
     return definition or None  # of one that was deleted, nothing is left
 
 
-def _difference(name: str, present: Campaign, wanted: Campaign) -> str:
+def _difference(name: str, present: Campaign, other: Campaign) -> str:
     """Return in which fields a definition differs from a stored one."""
-    stored, sent = present.model_dump(), wanted.model_dump()
+    stored, sent = present.model_dump(), other.model_dump()
     fields = ", ".join(field for field in stored if stored[field] != sent[field])
     return f"{name!r} differs in {fields}."
 

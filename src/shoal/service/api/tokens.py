@@ -65,7 +65,7 @@ def issue_token(name: TokenName, request: TokenBody, aggregator: Service) -> Iss
     token = aggregator.access.issue(
         name, role, campaigns=scope, expires_at=expires_at, succeeds=request.succeeds
     )
-    unknown = sorted({*scope} - {EVERY_CAMPAIGN, *aggregator.directory.names()})
+    unknown = _unknown_campaigns(aggregator, scope)
     return IssuedToken(name, role, token, scope, expires_at, unknown)
 
 
@@ -75,7 +75,12 @@ def rotate_token(name: TokenName, rotation: RotationBody, aggregator: Service) -
     grace = round(rotation.grace_hours * HOUR)
     holder, token = aggregator.access.rotate(name, grace=grace)
     scope = scope_names(holder.campaigns)
-    return IssuedToken(name, holder.role, token, scope, holder.expires_at)
+    unknown = _unknown_campaigns(aggregator, scope)
+    return IssuedToken(name, holder.role, token, scope, holder.expires_at, unknown)
+
+
+def _unknown_campaigns(aggregator: Service, scope: list[str]) -> list[str]:
+    return sorted({*scope} - {EVERY_CAMPAIGN, *aggregator.directory.names()})
 
 
 @router.delete("/tokens/{token}", tags=["tokens"], dependencies=[allow("admin")], status_code=204)
