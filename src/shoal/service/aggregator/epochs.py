@@ -121,6 +121,10 @@ class Epochs:
             most = max(number, min(furthest(claim), number + MAX_ABANDONED) if claim else 0)
             if not max(number, 1) <= through <= most:
                 rule = f"through must be from {max(number, 1)} to {most}; got {through}."
+                if not most:
+                    rule = (
+                        f"through must be a round of the campaign; it has none yet, got {through}."
+                    )
                 raise ProblemError(problems.INVALID, rule)
             n_rounds = abandon_through(connection, name, through, now=self._clock())
             if n_rounds:

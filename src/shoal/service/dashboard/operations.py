@@ -201,7 +201,7 @@ def add_arm(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
         if not page.aggregator.add_arm(name, arm):
             return _arms(name, page, error=f"There is an arm {arm} already.")
     except ProblemError as error:
-        return _arms(name, page, error=error.detail or error.reason.title)
+        return _arms(name, page, error=str(error))
     return redirect(f"/campaigns/{name}/arms?done=added")
 
 

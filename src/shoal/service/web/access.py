@@ -46,7 +46,8 @@ def allow(*roles: Role) -> Any:
         if holder is None:
             raise ProblemError(UNAUTHENTICATED)
         if holder.role not in roles:
-            raise ProblemError(FORBIDDEN)
+            rule = f"It must be {' or '.join(roles)}; got {holder.role}."
+            raise ProblemError(FORBIDDEN, rule)
         require_campaign(request, holder)
         ACTOR.set(holder.name)
         return holder
@@ -63,7 +64,7 @@ def require_campaign(request: Request, holder: Holder) -> None:
     """Refuse a token of other campaigns than the one that an address is about."""
     campaign = request.path_params.get("name")
     if campaign is not None and not holder.covers(campaign):
-        raise ProblemError(WRONG_CAMPAIGN)
+        raise ProblemError(WRONG_CAMPAIGN, f"Got {campaign!r}.")
 
 
 class TokenFirst(APIRoute):
