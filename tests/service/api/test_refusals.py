@@ -38,7 +38,7 @@ REFUSALS: dict[str, tuple[str, Callable[[Client], object], str]] = {
     "invalid-input": (
         "operator",
         lambda c: c.abandon("news", through=7),
-        "through must be a round of the campaign; it has none yet, got 7.",
+        "through must be a round: there is none yet; got 7.",
     ),
     "wrong-role": ("app", lambda c: c.campaigns(), "It must be operator or analyst; got app."),
 }
