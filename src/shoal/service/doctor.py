@@ -119,7 +119,7 @@ def _key_fits(connection: Connection, file: Path) -> Finding:
         key = read_key(file)
     except ShoalError as error:
         return Finding(check, str(error))
-    fault = "" if key is None or fits(connection, key) else "it is another one"
+    fault = "" if key is None or fits(connection, key) else "the store was filled with another key"
     return Finding(check, fault)
 
 

@@ -64,7 +64,7 @@ def require_campaign(request: Request, holder: Holder) -> None:
     """Refuse a token of other campaigns than the one that an address is about."""
     campaign = request.path_params.get("name")
     if campaign is not None and not holder.covers(campaign):
-        raise ProblemError(WRONG_CAMPAIGN, f"Got {campaign!r}.")
+        raise ProblemError(WRONG_CAMPAIGN)
 
 
 class TokenFirst(APIRoute):
