@@ -3,8 +3,8 @@
 Plays a population of readers against a running service over HTTP:
 
     shoal serve                      # writes tokens to shoal-data/tokens.env
-    export SHOAL_OPERATOR_TOKEN=... SHOAL_APP_TOKEN=... SHOAL_ANALYST_TOKEN=...
-    python examples/news.py
+    set -a; . shoal-data/tokens.env; set +a
+    python examples/news.py          # --url, or SHOAL_URL, says where the service is
 
 Each reader has a taste: the probability of a click on each of the sections. The app shows everyone
 the section that Shoal assigns, reports the clicks, and closes the round (`Audience.play` is these
@@ -72,7 +72,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--url", default="http://127.0.0.1:8000")
+    parser.add_argument("--url", default=os.environ.get("SHOAL_URL") or "http://127.0.0.1:8000")
     parser.add_argument("--campaign", default="news")
     parser.add_argument("--users", type=int, default=2000)
     parser.add_argument("--min-group-size", type=int, default=10)

@@ -8,7 +8,7 @@ the messages that FastAPI documents; structs those that msgspec reads and writes
 
 import hmac
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -18,6 +18,8 @@ PROBLEM_TYPE = "urn:shoal:problem:"  # and the problem's name
 MAX_REPORTS = 10_000  # in one request
 
 Role = Literal["admin", "operator", "app", "analyst", "learner", "monitor"]
+BOUND: tuple[Role, ...] = ("app", "analyst", "learner")
+"""Roles whose tokens must say for which campaigns they are."""
 EVERY_CAMPAIGN = "*"
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
@@ -226,13 +228,14 @@ class Rotation(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class IssuedToken(Message):
-    """A token, shown this once."""
+    """A token, shown this once; ``unknown_campaigns`` of its campaigns do not exist yet."""
 
     name: str
     role: Role
     token: str
     campaigns: list[str]
     expires_at: int | None
+    unknown_campaigns: list[str] = field(default_factory=list)  # an earlier release sends none
 
 
 @dataclass(frozen=True)

@@ -56,9 +56,20 @@ def test_both_clients_have_the_same_methods_with_the_same_signatures() -> None:
 
 def test_a_client_gives_up_in_time_and_says_so() -> None:
     with Client("http://127.0.0.1:9", "token", patience=0.3) as client:
-        with pytest.raises(ServiceError, match="can't be reached: ConnectError") as caught:
+        with pytest.raises(
+            ServiceError, match=r"no service answers at http://127.0.0.1:9: ConnectError"
+        ) as caught:
             client.campaigns()
         assert caught.value.name == "unreachable"
+
+
+@pytest.mark.parametrize("client", [Client, AsyncClient])
+@pytest.mark.parametrize("url", ["127.0.0.1:8000", "localhost:8000", "ftp://x", "http://", ""])
+def test_an_address_that_nothing_can_be_sent_to_is_refused_at_once(
+    client: type[Client | AsyncClient], url: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=f"http:// or https://; got '{url}'"):
+        client(url, "token")
 
 
 def answering(client: Client, answer: Callable[[httpx.Request], httpx.Response]) -> None:

@@ -34,6 +34,7 @@ def test_the_least_c_is_the_least() -> None:
     assert "noise hides it" in advice(0.03, 20, noise=True)
     assert "Take" not in advice(0.5, 20, noise=False)
     assert "a larger C" in advice(0.0, 20, noise=False)
+    assert "Take noise: C = 76 is more than the 50 seats" in advice(0.03, 5, noise=False, seats=50)
 
 
 def test_threat_31_the_share_is_shown_before_a_campaign_starts(sqlite_stores: Stores) -> None:

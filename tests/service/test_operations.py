@@ -79,7 +79,7 @@ def test_doctor_finds_nothing_in_a_sound_service(
     found = json.loads(done.output)
     assert [item["fault"] for item in found] == [""] * (14 if backend == "sqlite" else 12)
     told = [item["check"] for item in found]
-    assert "campaign news: 1 rounds are anonymous, with no noise" in told
+    assert "campaign news: 1 round is anonymous, with no noise" in told
     assert everything_in(tmp_path) == before
 
 
@@ -306,8 +306,14 @@ def test_backup_and_restore_are_commands(sqlite_stores: Stores, tmp_path: Path) 
     assert run("backup", "aggregator", file, **settings).exit_code == 2
     assert "must be empty" in run("restore", "aggregator", file, **settings).output
     moved = settings | {"SHOAL_AGGREGATOR_DATABASE": f"sqlite:///{tmp_path}/new.db"}
-    assert run("restore", "aggregator", file, **moved).exit_code == 0
+    restored = run("restore", "aggregator", file, **moved)
+    assert restored.exit_code == 0
+    assert "beside the store that the learner had" in restored.output
+    assert "Warning" not in restored.output
     (tmp_path / "junk").write_bytes(b"junk")
+    alone = {name: f"sqlite:///{tmp_path}/alone-{name}.db" for name in moved if "DATABASE" in name}
+    restored = run("restore", "aggregator", file, **alone)
+    assert "Warning: there is no learner's store" in restored.output
     moved["SHOAL_AGGREGATOR_DATABASE"] = f"sqlite:///{tmp_path}/newer.db"
     assert run("restore", "aggregator", str(tmp_path / "junk"), **moved).exit_code == 2
 
@@ -325,7 +331,8 @@ def test_export_writes_the_released_totals(sqlite_stores: Stores, tmp_path: Path
                 operator.close_round("news", number)
         arguments = ["export", "news", str(out), "--url", live.url]
         assert "SHOAL_TOKEN must be" in run(*arguments).output
-        done = run(*arguments, SHOAL_TOKEN=live.tokens["analyst"])
+        address = {"SHOAL_URL": live.url, "SHOAL_ANALYST_TOKEN": live.tokens["analyst"]}
+        done = run(*arguments[:3], **address)
         assert done.exit_code == 0, done.output
         refused = run(
             "export", "news", f"{out}2", "--url", live.url, SHOAL_TOKEN=live.tokens["app"]

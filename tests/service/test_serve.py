@@ -21,7 +21,7 @@ from tests.support.stores import Stores
 
 from shoal.client import Client
 from shoal.service.embedded import read_tokens
-from shoal.service.process import _bind
+from shoal.service.listener import bind
 
 
 def wait_for(url: str) -> httpx.Response:
@@ -195,7 +195,7 @@ def test_a_port_in_use_is_one_line_and_nothing_is_made(
 
 def test_answers_do_not_wait_for_the_network_to_ask_for_more() -> None:
     """By its protocol asyncio knows that it may switch off the delay of small packets."""
-    with _bind("aggregator", "127.0.0.1", 0) as listener:
+    with bind("aggregator", "127.0.0.1", 0) as listener:
         assert listener.proto == socket.IPPROTO_TCP
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ from shoal.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from shoal.client import Client
+
+POLL, LONG_POLL = 2.0, 10.0  # seconds before a command says what it waits for, and after that
 
 number_argument = click.argument("number", type=click.IntRange(1, 2**31 - 1), required=False)
 sure_option = click.option("--yes", is_flag=True, help="Do it: it can't be undone.")
@@ -33,19 +36,37 @@ def command() -> None:
 @click.argument("name")
 @click.argument("file", type=click.File("rb"))
 @click.option("--rate", type=click.FloatRange(0, 1), help="The share of ones that you expect.")
+@click.option("--yes", is_flag=True, help="Create it whatever --rate says.")
 @click.pass_obj
-def create(options: RemoteOptions, name: str, file: IO[bytes], rate: float | None) -> None:
+def create(
+    options: RemoteOptions, name: str, file: IO[bytes], rate: float | None, yes: bool
+) -> None:
     """Create the campaign NAME from FILE, its definition as JSON; - is standard input."""
     definition = _definition(file.read())
     with connect(options, "operator") as client:
+        if rate is not None:
+            _check_rate(definition, rate, yes=yes)
         campaign = client.create_campaign(name, **definition)
     created = campaign["definition"]
     show(options, campaign, f"{name}: {created['seats']:,} seats, C = {created['min_group_size']}")
-    if rate is not None:
-        from shoal.service.homogeneity import advice
 
-        least = created["min_group_size"] + created["colluders"]
-        click.echo(advice(rate, least, noise=created["noise"] is not None), err=True)
+
+def _check_rate(definition: dict[str, Any], rate: float, *, yes: bool) -> None:
+    """Say how many totals will show everyone's reward; refuse many, unless they are wanted."""
+    from pydantic import ValidationError
+
+    from shoal.service.campaign import Campaign
+    from shoal.service.homogeneity import advice, is_alarming
+
+    try:
+        campaign = Campaign.model_validate(definition)
+    except ValidationError:
+        return  # the service refuses it, and says why
+    least, noise = campaign.min_reporters, campaign.noise is not None
+    text = advice(rate, least, noise=noise, seats=campaign.seats)
+    if is_alarming(rate, least, noise=noise) and not yes:
+        raise InvalidInputError(f"{text} Nothing was created: change it, or say --yes.")
+    click.echo(text, err=True)
 
 
 def _definition(content: bytes) -> dict[str, Any]:
@@ -61,18 +82,68 @@ def _definition(content: bytes) -> dict[str, Any]:
 @command.command()
 @click.argument("name")
 @number_argument
-@click.option("--wait", default=60.0, type=click.FloatRange(0, 60), help="Seconds for the plan.")
+@click.option("--wait", default=120.0, type=click.FloatRange(0, 3600), help="Seconds for the plan.")
+@click.option("--yes", is_flag=True, help="Open it with fewer users than C too.")
 @click.pass_obj
-def open(options: RemoteOptions, name: str, number: int | None, wait: float) -> None:  # noqa: A001
+def open(  # noqa: A001
+    options: RemoteOptions, name: str, number: int | None, wait: float, yes: bool
+) -> None:
     """Open the round NUMBER of NAME, by default the next one, and wait for its plan."""
     with connect(options, "operator") as client:
+        campaign = client.campaign(name)
         if number is None:
-            campaign = client.campaign(name)
             number = campaign["round"] + (campaign["state"] != "wanted")
-        with console.waiting(f"waiting for the plan; on a new machine: {console.COMPILING}"):
-            opened = client.open_round(name, number, wait=wait)
-    state = {"round": opened.round, "state": opened.state}
-    show(options, state, f"round {opened.round} of {name} is {opened.state}")
+        if number > campaign["round"] and not yes:
+            _check_users(campaign, number)
+        state = _open(client, name, number, wait)
+        why = _obstacle(client.campaign(name)) if state == "wanted" else ""
+    if not why:
+        show(options, {"round": number, "state": state}, f"round {number} of {name} is {state}")
+        return
+    if options["as_json"]:
+        show(options, {"round": number, "state": state}, "")
+    raise click.ClickException(f"round {number} of {name} is not open yet: {why}")
+
+
+def _check_users(campaign: dict[str, Any], number: int) -> None:
+    """Refuse to open a round of which nothing can be released."""
+    n_users, definition = campaign["users"], campaign["definition"]
+    least = definition["min_group_size"] + definition["colluders"]
+    if n_users < least:
+        raise InvalidInputError(
+            f"round {number} of {campaign['name']} must have at least C = {least} users, else "
+            f"nothing of it is released; got {n_users:,}. Let users join first, or say --yes."
+        )
+
+
+def _open(client: Client, name: str, number: int, seconds: float) -> str:
+    """Ask for a round until it is open or the time is over; say why it takes long."""
+    deadline, text = time.monotonic() + seconds, ""
+    with console.waiting("waiting for the plan"):
+        while True:
+            left = max(0.0, deadline - time.monotonic())
+            pause = LONG_POLL if text else POLL
+            state = client.open_round(name, number, wait=min(left, pause)).state
+            if state != "wanted" or time.monotonic() >= deadline:
+                return state
+            before, text = text, _obstacle(client.campaign(name))
+            if text != before:
+                click.echo(f"waiting for round {number} of {name}: {text}", err=True)
+
+
+def _obstacle(campaign: dict[str, Any]) -> str:
+    """Return why a round that was asked for is not open."""
+    name = campaign["name"]
+    if campaign["learner"] == "silent":
+        return "the learner has not been in touch since the service started. Is it running?"
+    if campaign["learner"] == "ahead":
+        return (
+            f"the learner is ahead: it knows of round {campaign['ahead']}. Abandon the rounds up "
+            "to that one, on the campaign's page."
+        )
+    if campaign["learner"] == "quarantined":
+        return f"the learner can't read its state. Learn it again: shoal relearn {name}."
+    return f"the learner is planning (its first plan on a machine is {console.COMPILING})."
 
 
 @command.command()
@@ -95,13 +166,13 @@ def show_campaign(options: RemoteOptions, name: str | None) -> None:
     with connect(options, "operator") as client:
         if name is None:
             names = client.campaigns()
-            show(options, names, "\n".join(names))
+            show(options, names, "\n".join(names) or "there are no campaigns")
             return
         campaign = client.campaign(name)
     arms = ", ".join(arm["name"] for arm in campaign["arms"] if arm["until"] is None)
     text = (
         f"{name}: round {campaign['round']}, {campaign['state']}; {campaign['users']:,} users of "
-        f"{campaign['definition']['seats']:,} seats; arms {arms}"
+        f"{campaign['definition']['seats']:,} seats; arms {arms}; learner {campaign['learner']}"
     )
     show(options, campaign, text)
 

@@ -1,11 +1,10 @@
 """``shoal export``: what was released, as Parquet."""
 
-import os
 from pathlib import Path
 
 import click
 
-from shoal.cli.remote import check_reachable
+from shoal.cli.remote import address_options, connect
 from shoal.errors import InvalidInputError
 from shoal.extras import need
 
@@ -13,27 +12,23 @@ from shoal.extras import need
 @click.command(name="export")
 @click.argument("campaign")
 @click.argument("out", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--url", default="http://127.0.0.1:8000", help="The service's address.")
-def command(campaign: str, out: Path, url: str) -> None:
+@address_options
+def command(campaign: str, out: Path, url: str, tokens: Path | None) -> None:
     """Write the released totals of CAMPAIGN to OUT, a new Parquet file.
 
-    SHOAL_TOKEN in the environment is an analyst's token.
+    SHOAL_TOKEN, or the first start's file of tokens, has an analyst's token.
     """
     need("service")
     import polars as pl
 
-    from shoal.client import Client, ServiceError
+    from shoal.client import ServiceError
 
-    token = os.environ.get("SHOAL_TOKEN", "")
-    if not token:
-        raise InvalidInputError("SHOAL_TOKEN must be an analyst's token; it is not set.")
     if out.exists():
         raise InvalidInputError(f"out must be a new file; {out} exists.")
     if not out.parent.is_dir():
         raise InvalidInputError(f"out must be in a folder that exists; {out.parent} does not.")
-    check_reachable(url)
     rows: list[tuple[int, str, int, float]] = []
-    with Client(url, token) as client:
+    with connect({"url": url, "tokens": tokens}, "analyst") as client:
         for number in range(1, client.campaign(campaign)["round"] + 1):
             try:
                 release = client.release(campaign, number)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shoal.cli import console
+from shoal.cli.options import combined
 from shoal.errors import InvalidInputError, ShoalError
 from shoal.extras import need
 
@@ -25,17 +26,22 @@ PATIENCE = 10.0  # seconds that a service may take to answer once it can be reac
 REACHABLE = 3.0  # seconds in which an address must accept a connection
 
 
+address_options = combined(
+    click.option(
+        "--url", default="http://127.0.0.1:8000", envvar="SHOAL_URL", help="The service's address."
+    ),
+    click.option(
+        "--tokens",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="The file with tokens that the first start wrote; it wins over SHOAL_TOKEN.",
+    ),
+)
+
+
 def remote(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options --url, --tokens and --json to a group, whose commands share them."""
 
-    @click.option(
-        "--url", default="http://127.0.0.1:8000", envvar="SHOAL_URL", help="The service's address."
-    )
-    @click.option(
-        "--tokens",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="The file with tokens that the first start wrote; SHOAL_TOKEN wins over it.",
-    )
+    @address_options
     @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
     @click.pass_context
     @wraps(command)
@@ -52,8 +58,8 @@ def connect(options: RemoteOptions, role: str) -> Iterator[Client]:
     from shoal.client import Client
 
     token = find_token(options["tokens"], role)
-    check_reachable(options["url"])
     with Client(options["url"], token, patience=PATIENCE) as client:
+        check_reachable(options["url"])
         yield client
 
 
@@ -68,10 +74,9 @@ def check_reachable(url: str) -> None:
                 httpx.get(f"{url}/health", timeout=max(0.5, deadline - time.monotonic()))
             except httpx.ReadTimeout:
                 return  # it is there, and busy
-            except (httpx.TransportError, httpx.InvalidURL) as error:
+            except httpx.TransportError as error:
                 reason = str(error) or type(error).__name__
-                hopeless = isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol)
-                if hopeless or time.monotonic() + 0.25 >= deadline:
+                if time.monotonic() + 0.25 >= deadline:
                     raise ShoalError(
                         f"no service answers at {url} ({reason}): start it with shoal serve, or "
                         "say where it is with --url."

@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from shoal.service.settings import Settings
     from shoal.service.store.migrate import StoreRole
 
+NEXT = {
+    "aggregator": "Next: start it beside the store that the learner had, which alone remembers the "
+    "rounds since the backup. Where a campaign says that the learner is ahead, abandon those "
+    "rounds.",
+    "learner": "Next: start it beside the store that the aggregator had. It learns again what was "
+    "released since the backup.",
+}
+
 
 @click.command(name="restore")
 @click.argument("role", type=click.Choice(["aggregator", "learner"]))
@@ -22,7 +30,8 @@ if TYPE_CHECKING:
 def command(settings: Settings, role: StoreRole, file: Path) -> None:
     """Fill the empty store of ROLE from FILE, a backup.
 
-    Rounds that the backup does not contain are never opened again: the other role remembers them.
+    Rounds that the backup does not contain are not opened again as long as the other role, which
+    remembers them, keeps its store.
     """
     from shoal.service.store import Database
     from shoal.service.store.backup import restore
@@ -30,3 +39,21 @@ def command(settings: Settings, role: StoreRole, file: Path) -> None:
     with closing(Database(settings.database(role))) as database:
         rows = restore(database, role, file)
     click.echo(f"{rows:,} rows are in the {role}'s store")
+    click.echo(NEXT[role])
+    if role == "aggregator" and (store := missing_file(settings.database("learner"))):
+        click.echo(
+            f"Warning: there is no learner's store at {store}. Unless it is on another host, put "
+            "the one that the learner had there before you start: without it, rounds that were "
+            "released after the backup are opened again. If it is lost, begin new campaigns.",
+            err=True,
+        )
+
+
+def missing_file(address: str) -> Path | None:
+    """Return the file of an SQLite store that is not there."""
+    from shoal.service.store import Database
+
+    if not address.startswith("sqlite"):
+        return None
+    with closing(Database(address)) as database:
+        return None if database.exists() else database.file

@@ -78,7 +78,7 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     type=click.IntRange(0, 65_534),
     help="Port that the aggregator listens on, by default 8000; the learner's is the next one.",
 )
-@click.option("--new-tokens", is_flag=True, help="Revoke all tokens; create and print new ones.")
+@click.option("--new-tokens", is_flag=True, help="Revoke all tokens; write new ones to tokens.env.")
 @click.option(
     "--abandon-open-rounds",
     is_flag=True,
@@ -94,10 +94,10 @@ def command(
     port: int | None,
     **flags: bool,
 ) -> None:
-    """Run the service until it is stopped.
+    """Run the service until it is stopped; it keeps the terminal.
 
-    Without a role, one process tree runs both on this machine. The first start prints a token
-    for each role, once.
+    Without a role, one process tree runs both on this machine. The first start writes a token
+    for each role to tokens.env in the data folder.
     """
     read = partial(prepare, config, data, host=host, port=port)
     ctx.obj = read, flags

@@ -8,6 +8,8 @@ import click
 
 from shoal.cli.choices import NameChoice
 from shoal.cli.remote import RemoteOptions, connect, remote, show
+from shoal.errors import InvalidInputError
+from shoal.extras import need
 
 
 @click.group(name="token")
@@ -35,11 +37,21 @@ def create(
     succeeds: str | None,
 ) -> None:
     """Create a token NAME for ROLE, in place of any of that name, and print it once."""
-    with connect(options, "admin") as client:
-        token = client.token(
-            name, role, campaigns=list(campaigns) or None, expires_days=days, succeeds=succeeds
+    need("service")
+    from shoal.client.calls import Call, encode, path_of, read_as
+    from shoal.wire import BOUND, IssuedToken, TokenRequest
+
+    if role in BOUND and not campaigns:
+        raise InvalidInputError(
+            f"--campaign must name a campaign of a token of role {role}, or * for all; got none."
         )
-    show(options, {"name": name, "token": token}, token)
+    body = encode(TokenRequest(role, list(campaigns) or None, days, succeeds))
+    with connect(options, "admin") as client:
+        issued = client.run(Call("PUT", path_of("tokens", name), read_as(IssuedToken), body))
+    show(options, {"name": name, "token": issued.token}, issued.token)
+    for campaign in issued.unknown_campaigns:
+        text = f"there is no campaign {campaign} yet; the token is for it once it is created."
+        click.echo(text, err=True)
 
 
 @command.command(name="list")

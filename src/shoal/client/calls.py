@@ -98,6 +98,23 @@ def _to_builtin(value: object) -> object:
     )
 
 
+def check_url(url: str) -> str:
+    """Return a service's address, or refuse one that no request could be sent to.
+
+    >>> check_url("http://127.0.0.1:8000")
+    'http://127.0.0.1:8000'
+    """
+    try:
+        parts = httpx.URL(url)
+    except (httpx.InvalidURL, TypeError):
+        parts = httpx.URL()
+    if parts.scheme not in ("http", "https") or not parts.host:
+        raise InvalidInputError(
+            f"url must be an address that begins with http:// or https://; got {url!r}."
+        )
+    return url
+
+
 def path_of(*parts: str | int) -> str:
     """Return the path of a route; any text may be a part of it.
 

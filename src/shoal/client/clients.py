@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from shoal.client.calls import Call
+from shoal.client.calls import Call, check_url
 from shoal.client.operations import Operations
 from shoal.errors import InvalidInputError
 
@@ -26,7 +26,7 @@ class Client(Operations):
     Parameters
     ----------
     url
-        The aggregator's address.
+        The aggregator's address, with http:// or https:// in front.
     token
         A token of the role whose calls are made.
     patience
@@ -34,7 +34,7 @@ class Client(Operations):
     """
 
     def __init__(self, url: str, token: str, *, patience: float = 30.0) -> None:
-        self._patience, self._token = patience, token
+        self._url, self._patience, self._token = check_url(url), patience, token
         self._http = httpx.Client(base_url=url, headers=_headers(token))
 
     def __enter__(self) -> Client:
@@ -70,7 +70,7 @@ class AsyncClient(Operations):
     """A client with the parameters and methods of ``Client``, to be awaited."""
 
     def __init__(self, url: str, token: str, *, patience: float = 30.0) -> None:
-        self._patience, self._token = patience, token
+        self._url, self._patience, self._token = check_url(url), patience, token
         self._http = httpx.AsyncClient(base_url=url, headers=_headers(token))
 
     async def __aenter__(self) -> AsyncClient:

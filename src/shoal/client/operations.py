@@ -79,6 +79,7 @@ def operation(
 class Operations(ABC):
     """Everything that a client does, one method each; how requests are sent is a subclass's."""
 
+    _url: str
     _patience: float
     _token: str
 
@@ -158,7 +159,10 @@ class Operations(ABC):
 
     @operation
     async def open_round(self, name: str, number: int, *, wait: float = 10.0) -> Round:
-        """Ask for the next round and wait until it is open."""
+        """Ask for the next round and wait until it is open, ``wait`` seconds at most.
+
+        Its state is "wanted" where the learner is still at its plan then: call it again.
+        """
         path, params = path_of("campaigns", name, "rounds", number), {"wait": wait}
         return await self._run(Call("PUT", path, read_as(Round), params=params, seconds=wait))
 
@@ -317,7 +321,7 @@ class Operations(ABC):
             except httpx.TransportError as error:
                 wait = next(waits, None)
                 if wait is None:
-                    message = f"the service can't be reached: {type(error).__name__}."
+                    message = f"no service answers at {self._url}: {type(error).__name__}."
                     raise ServiceError("unreachable", 0, message) from error
             else:
                 wait = next(waits, None) if response.status_code in RETRIED else None

@@ -214,6 +214,8 @@ def make_policy(
     if not isinstance(problem, Problem):
         raise InvalidInputError(f"problem must be a Problem; got {shortened(problem)}.")
     entry, chosen = find_policy(policy), check_options(policy, options or {})
+    if problem.horizon is None and "T" in entry.needs.split(", "):
+        raise InvalidInputError(f"policy {policy!r} needs a horizon; got None.")
     learner = entry.policy(problem, rng=generator("rng", rng), **entry.fixed, **chosen)
     if not isinstance(learner, Policy):
         raise InvalidInputError(

@@ -91,7 +91,8 @@ def _store(database: Database, role: StoreRole, settings: Settings) -> Iterator[
         yield from _learner_states(database)
     if role == "aggregator" and not fault:
         with database.read() as connection:
-            yield _key_fits(connection, settings.key_file)
+            if settings.key_file.is_file():
+                yield _key_fits(connection, settings.key_file)
             yield _no_future_times(connection)
             yield Finding("the audit log is whole", "; ".join(audit_log.check(connection)))
             if settings.aggregator.witness:
@@ -113,7 +114,7 @@ def _learner_states(database: Database) -> Iterator[Finding]:
 
 
 def _key_fits(connection: Connection, file: Path) -> Finding:
-    check = "the key is the store's"
+    check = "the key is the one that the store was filled with"
     try:
         key = read_key(file)
     except ShoalError as error:
@@ -151,5 +152,6 @@ def _campaigns(database: Database, floor: int) -> Iterator[Finding]:
         noise = "no noise"
         if campaign.noise:
             noise = f"noise of epsilon {campaign.noise.epsilon:g} a round"
-        check = f"campaign {name}: {result.rounds} rounds are anonymous, with {noise}"
+        rounds = "1 round is" if result.rounds == 1 else f"{result.rounds:,} rounds are"
+        check = f"campaign {name}: {rounds} anonymous, with {noise}"
         yield Finding(check, "; ".join(faults[:3]))

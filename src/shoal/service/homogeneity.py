@@ -34,8 +34,17 @@ def least_users(rate: float, *, share: float = ALARMING) -> int | None:
     return high
 
 
-def advice(rate: float, least: int, *, noise: bool) -> str:
-    """Return what to expect in one sentence, and what to do about it."""
+def is_alarming(rate: float, least: int, *, noise: bool) -> bool:
+    """Return whether many totals will show everyone's reward.
+
+    >>> is_alarming(0.03, 20, noise=False), is_alarming(0.03, 20, noise=True)
+    (True, False)
+    """
+    return not noise and homogeneous_share(rate, least) >= ALARMING
+
+
+def advice(rate: float, least: int, *, noise: bool, seats: int = MOST_REPORTERS) -> str:
+    """Return what to expect in one sentence, and what to do about it with so many ``seats``."""
     share = homogeneous_share(rate, least)
     text = f"With C = {least} and {rate:.1%} ones, {share:.1%} of totals show everyone's reward."
     if share < ALARMING:
@@ -43,4 +52,6 @@ def advice(rate: float, least: int, *, noise: bool) -> str:
     if noise:
         return f"{text} The noise hides it."
     enough = least_users(rate)
+    if enough is not None and enough > seats:
+        return f"{text} Take noise: C = {enough:,} is more than the {seats:,} seats."
     return f"{text} Take {f'C = {enough:,}' if enough else 'a larger C'} or noise."

@@ -32,3 +32,4 @@ def configure(log_format: str) -> None:
     handler.setFormatter(JsonFormatter() if log_format == JSON_LINES else plain)
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     logging.getLogger("httpx").setLevel(logging.WARNING)  # its lines carry addresses
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # the tables of a new store are no news

@@ -1,7 +1,7 @@
-"""Everything the service refuses, as RFC 9457 problems with stable types and constant texts.
+"""Everything the service refuses, as RFC 9457 problems with stable types and constant titles.
 
-A problem never carries a value from a report: it might be a reward. The one that refuses a campaign
-may quote the definition that its operator sent.
+A problem never carries a value from a report: it might be a reward. Its detail may quote a name or
+a definition that the caller sent, and the number that a rule allows.
 """
 
 from dataclasses import dataclass

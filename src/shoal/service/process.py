@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from socket import SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, getaddrinfo, socket
+from socket import socket
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -19,6 +19,7 @@ from shoal.files import write_atomically
 from shoal.service import logs
 from shoal.service.clock import system_clock
 from shoal.service.connections import connections, max_connections
+from shoal.service.listener import bind
 from shoal.service.settings import Settings
 from shoal.service.startup import SUPERVISED, announce_ready, forbid_core_dumps
 from shoal.service.store import Database
@@ -54,7 +55,7 @@ def run_aggregator(
     forbid_core_dumps()
     part = settings.aggregator
     logs.configure(part.log_format)
-    listener = _bind("aggregator", part.host, part.port)
+    listener = bind("aggregator", part.host, part.port)
     database = open_store(settings.database("aggregator"), "aggregator")
     # What takes long to load comes after what may be refused.
     from shoal.service.aggregator import Aggregator
@@ -102,21 +103,6 @@ def _open_witness(settings: Settings, database: Database) -> Witness | None:
                 f"aggregator.witness must be outside of the folder {place.parent}; got {file}."
             )
     return Witness(file)
-
-
-def _bind(role: StoreRole, host: str, port: int) -> socket:
-    """Bind an address before anything is created; requests wait until it is served."""
-    try:
-        family, kind, protocol, _, address = getaddrinfo(host, port, type=SOCK_STREAM)[0]
-        listener = socket(family, kind, protocol)  # else asyncio delays small answers by 40 ms
-        listener.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
-        listener.bind(address)
-    except (OSError, OverflowError) as error:
-        raise InvalidInputError(
-            f"{role}.host and {role}.port must be a free address of this machine; "
-            f"{host} {port}: {_reason(error)}"
-        ) from None
-    return listener
 
 
 def _reason(error: Exception) -> str:
@@ -170,7 +156,7 @@ def run_learner(settings: Settings) -> None:
     part = settings.learner
     logs.configure(part.log_format)
     token = part.token or _read_token(part.token_file)
-    listener = _bind("learner", part.host, part.port)
+    listener = bind("learner", part.host, part.port)
     database = open_store(settings.database("learner"), "learner")
     from shoal.client import Client
     from shoal.service.learner.application import create_app

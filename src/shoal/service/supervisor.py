@@ -5,9 +5,10 @@ not tried again and again. A role that has served before is started again, howev
 
 The supervisor opens neither store. It reads all settings and passes each role its part, in the
 environment alone. Both get the learner's token, which changes with every start; the other tokens
-are printed once, when the store is new.
+are written to a file once, when the store is new.
 """
 
+import logging
 import os
 import secrets
 import signal
@@ -17,6 +18,8 @@ import time
 from contextlib import suppress
 from types import FrameType
 
+from shoal.service import logs
+from shoal.service.listener import bind
 from shoal.service.settings import Settings, environment_of
 from shoal.service.startup import SUPERVISED, announce_ready
 
@@ -24,6 +27,8 @@ POLL_SECONDS = 0.2
 MIN_RESTART_SECONDS = 1.0  # from one start of a child to the next
 REFUSED = 2  # the exit code of a command that can't start
 MAX_FIRST_STARTS = 3  # of a child that is killed before it serves
+
+log = logging.getLogger("shoal.service")
 
 
 class Child:
@@ -86,6 +91,13 @@ class Child:
         seconds = time.monotonic() - self._started
         return self.process.poll() is not None and seconds > MIN_RESTART_SECONDS
 
+    def restart(self) -> None:
+        """Start the process again, and say so."""
+        code = self.process.returncode
+        cause = f"was killed by signal {-code}" if code < 0 else f"has ended with exit code {code}"
+        log.warning("the %s %s; it is started again", self._role, cause)
+        self.start()
+
     def wait(self) -> None:
         """Wait until the process, which was asked to end, has ended."""
         try:
@@ -100,6 +112,9 @@ def run_both(settings: Settings, *, options: list[str]) -> int:
 
     Returns the exit code.
     """
+    logs.configure(settings.aggregator.log_format)
+    bind("aggregator", settings.aggregator.host, settings.aggregator.port).close()
+    bind("learner", settings.learner.host, settings.learner.port).close()
     token = {"SHOAL_LEARNER_TOKEN": f"shoal.learner.{secrets.token_urlsafe(32)}"}
     address = {"SHOAL_LEARNER_AGGREGATOR": settings.aggregator.address}
     running, exit_code, announced = True, 0, False
@@ -119,7 +134,7 @@ def run_both(settings: Settings, *, options: list[str]) -> int:
         for child in children if running else ():
             exit_code = exit_code or child.failed()
             if not exit_code and child.ended():
-                child.start()
+                child.restart()
         running = running and not exit_code
         if running and not announced and all(child.has_served() for child in children):
             announce_ready()

@@ -88,6 +88,16 @@ def read_last(
     return [_entry(row) for row in connection.execute(query)]
 
 
+def names_token(connection: Connection, name: str) -> bool:
+    """Return whether an entry is about a token of that name: whether there ever was one."""
+    table = store.audit
+    about = (
+        table.c.action.startswith("token."),
+        table.c.details.contains(f'"token":"{name}"', autoescape=True),
+    )
+    return connection.execute(select(table.c.number).where(*about).limit(1)).first() is not None
+
+
 def check(connection: Connection) -> Iterator[str]:
     """Yield what is wrong with the chain; it ends at the first fault, after which all differs."""
     before, table = ORIGIN, store.audit

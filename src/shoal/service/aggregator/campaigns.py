@@ -119,14 +119,16 @@ class Directory:
         tuned = campaign.model_copy(update={"options": options})
         tuned = tuned.resolved()
         if campaign.min_group_size < self.floor:
-            raise ProblemError(problems.GROUP_FLOOR)
+            rule = f"It must be at least {self.floor}; got {campaign.min_group_size}."
+            raise ProblemError(problems.GROUP_FLOOR, rule)
         with self.lock, self._database.write() as connection:
             if ending_of(connection, name) == DELETED:
-                raise ProblemError(problems.CAMPAIGN_DELETED)
+                raise ProblemError(problems.CAMPAIGN_DELETED, f"Got {name!r}: take another name.")
             definition = _definition(connection, name)
             if definition is not None:
-                if Campaign.model_validate_json(definition) not in (tuned, campaign):
-                    raise ProblemError(problems.CAMPAIGN_EXISTS)
+                present = Campaign.model_validate_json(definition)
+                if present not in (tuned, campaign):
+                    raise ProblemError(problems.CAMPAIGN_EXISTS, _difference(name, present, tuned))
                 return False
             definition = tuned.model_dump_json()
             row = {"name": name, "definition": definition, "roster": 0, "created_at": self._clock()}
@@ -187,11 +189,11 @@ class Directory:
             require_running(connection, name)
             until = {state.name: state.until for state in known}
             if until.get(arm) is not None:
-                raise ProblemError(problems.ARM_RETIRED)
+                raise ProblemError(problems.ARM_RETIRED, f"Got {arm!r}: take another name.")
             if arm in until:
                 return False
             if len(known) >= campaign.n_arms:
-                raise ProblemError(problems.ARMS_FULL)
+                raise ProblemError(problems.ARMS_FULL, f"arm_slots is {campaign.n_arms}.")
             _insert_arms(connection, name, [arm], first=len(known), since=number)
             self._note(connection, "arm.add", name, arm=arm, since=number)
         return True
@@ -202,13 +204,13 @@ class Directory:
             campaign, known = load(connection, name)
             until = {state.name: state.until for state in known}
             if arm not in until:
-                raise ProblemError(problems.UNKNOWN_ARM)
+                raise ProblemError(problems.UNKNOWN_ARM, f"Got {arm!r}.")
             if until[arm] is not None:
                 return False
             if not campaign.is_flexible():
-                raise ProblemError(problems.ARMS_FIXED)
+                raise ProblemError(problems.ARMS_FIXED, f"It is {campaign.policy!r}.")
             if list(until.values()).count(None) == 1:
-                raise ProblemError(problems.LAST_ARM)
+                raise ProblemError(problems.LAST_ARM, f"Got {arm!r}.")
             table = store.arms
             of_arm = (table.c.campaign == name, table.c.name == arm)
             connection.execute(update(table).where(*of_arm).values(until=number))
@@ -246,8 +248,11 @@ class Directory:
         with self.lock:
             roster = self.roster(name)
             new = [user for user in dict.fromkeys(join) if user not in roster.seats]
-            if len(roster.users) + len(new) > self.campaign(name).seats:
-                raise ProblemError(problems.CAMPAIGN_FULL)
+            n_seats = self.campaign(name).seats
+            n_free = n_seats - len(roster.users)
+            if len(new) > n_free:
+                rule = f"New users must be at most {n_free:,} of its {n_seats:,}; got {len(new):,}."
+                raise ProblemError(problems.CAMPAIGN_FULL, rule)
             returning = roster.select(join, active=False)
             leaving = roster.select(leave, active=True)
             with self._rosters.write(name, keep=True) as connection:
@@ -283,7 +288,7 @@ def ending_of(connection: Connection, name: str) -> str | None:
 def require_running(connection: Connection, name: str) -> None:
     """Refuse a campaign that was archived."""
     if ending_of(connection, name) == ARCHIVED:
-        raise ProblemError(problems.CAMPAIGN_ARCHIVED)
+        raise ProblemError(problems.CAMPAIGN_ARCHIVED, f"Got {name!r}.")
 
 
 def load(connection: Connection, name: str) -> tuple[Campaign, list[ArmState]]:
@@ -307,7 +312,7 @@ def require(connection: Connection, name: str) -> str:
     """Return a campaign's stored definition, or refuse the name."""
     definition = _definition(connection, name)
     if definition is None:
-        raise ProblemError(problems.UNKNOWN_CAMPAIGN)
+        raise ProblemError(problems.UNKNOWN_CAMPAIGN, f"Got {name!r}.")
     return definition
 
 
@@ -315,6 +320,13 @@ def _definition(connection: Connection, name: str) -> str | None:
     table = store.campaigns
     definition = connection.scalar(select(table.c.definition).where(table.c.name == name))
     return definition or None  # of one that was deleted, nothing is left
+
+
+def _difference(name: str, present: Campaign, other: Campaign) -> str:
+    """Return in which fields a definition differs from a stored one."""
+    stored, sent = present.model_dump(), other.model_dump()
+    fields = ", ".join(field for field in stored if stored[field] != sent[field])
+    return f"{name!r} differs in {fields}."
 
 
 def _load_roster(connection: Connection, name: str) -> SeatedUsers:

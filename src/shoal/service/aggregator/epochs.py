@@ -120,8 +120,8 @@ class Epochs:
             number = last.number if last else 0
             most = max(number, min(furthest(claim), number + MAX_ABANDONED) if claim else 0)
             if not max(number, 1) <= through <= most:
-                rule = f"through must be from {max(number, 1)} to {most}"
-                raise ProblemError(problems.INVALID, rule)
+                rule = f"from {max(number, 1)} to {most}" if most else "a round: there is none yet"
+                raise ProblemError(problems.INVALID, f"through must be {rule}; got {through}.")
             n_rounds = abandon_through(connection, name, through, now=self._clock())
             if n_rounds:
                 details = {"through": through, "rounds": n_rounds, "state": last and last.state}

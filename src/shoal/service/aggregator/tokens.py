@@ -30,8 +30,6 @@ from shoal.service.store import aggregator as store
 from shoal.wire import EVERY_CAMPAIGN, Role, TokenRecord
 
 ROLES: tuple[Role, ...] = get_args(Role)
-BOUND: tuple[Role, ...] = ("app", "analyst", "learner")
-"""Roles whose tokens must say for which campaigns they are."""
 
 _SECRET_LENGTH = 43  # characters, for 32 random bytes
 _NO_DIGEST = sha256(b"").digest()
@@ -121,6 +119,8 @@ class Access:
         }  # fmt: skip
         with self._change() as connection:
             _keep_an_admin(connection, name, role=role)
+            if succeeds is not None:
+                _require_known(connection, succeeds)
             connection.execute(delete(store.tokens).where(store.tokens.c.name == name))
             connection.execute(insert(store.tokens).values(row))
             details = {"role": role, "campaigns": scope, "expires_at": expires_at}
@@ -133,7 +133,7 @@ class Access:
         with self._change() as connection:
             holder = _load(connection).get(name)
             if holder is None:
-                raise ProblemError(problems.UNKNOWN_TOKEN)
+                raise ProblemError(problems.UNKNOWN_TOKEN, f"Got {name!r}.")
             row = {
                 "digest": _digest(_secret_of(name, token)),
                 "former_digest": holder.digest,
@@ -144,9 +144,10 @@ class Access:
         return self._holders.get(None)[name], token
 
     def revoke(self, name: str) -> None:
-        """Delete a token, if there is one; the last of an admin stays."""
+        """Delete a token; a repeat changes nothing, and the last of an admin stays."""
         with self._change() as connection:
             _keep_an_admin(connection, name)
+            _require_known(connection, name)
             deleted = connection.execute(delete(store.tokens).where(store.tokens.c.name == name))
             if deleted.rowcount:
                 self._note(connection, "token.revoke", name)
@@ -228,7 +229,13 @@ def _keep_an_admin(connection: Connection, name: str, *, role: Role | None = Non
     """Refuse to take away the last admin token, without which no token can be made."""
     admins = {holder.name for holder in _load(connection).values() if holder.role == "admin"}
     if admins == {name} and role != "admin":
-        raise ProblemError(problems.LAST_ADMIN)
+        raise ProblemError(problems.LAST_ADMIN, f"It is {name!r}.")
+
+
+def _require_known(connection: Connection, name: str) -> None:
+    """Refuse the name of a token that there never was; one that was revoked is known."""
+    if name not in _load(connection) and not audit_log.names_token(connection, name):
+        raise ProblemError(problems.UNKNOWN_TOKEN, f"Got {name!r}.")
 
 
 def _load(connection: Connection, _: None = None) -> dict[str, Holder]:

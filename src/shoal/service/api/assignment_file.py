@@ -40,7 +40,8 @@ def read_assignment_file(
 def _file(aggregator: Aggregator, name: str, number: int) -> tuple[bytes, str]:
     last = aggregator.rounds.latest(name)
     if last is None or (last.number, last.state) != (number, OPEN):
-        raise ProblemError(ROUND_NOT_OPEN)
+        state = f"the last is {last.number}, {last.state}" if last else "there is none yet"
+        raise ProblemError(ROUND_NOT_OPEN, f"Got round {number}; {state}.")
     _, plan = aggregator.rounds.plan(name, number)
     roster = aggregator.directory.roster(name)
     with _making:

@@ -66,7 +66,8 @@ def read_assignments(
     if NDJSON in accepted:
         return StreamingResponse(_lines(number, plan, arms, users), media_type=NDJSON)
     if not any(kind in accepted for kind in ("application/json", "application/*", "*/*")):
-        raise ProblemError(NOT_ACCEPTABLE)
+        rule = f"Accept must be application/json, {NDJSON} or {ARROW}."
+        raise ProblemError(NOT_ACCEPTABLE, rule)
     seats = np.flatnonzero(plan.arms[after:] >= 0)[: limit + 1] + after
     page = {users[seat]: arms[plan.arms[seat]] for seat in seats[:limit].tolist()}
     following = int(seats[limit]) if len(seats) > limit else None

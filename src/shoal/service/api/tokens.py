@@ -7,13 +7,13 @@ from pydantic import Field, StringConstraints
 
 from shoal import wire
 from shoal.service.aggregator import audit_log
-from shoal.service.aggregator.tokens import BOUND, Holder, scope_names
+from shoal.service.aggregator.tokens import Holder, scope_names
 from shoal.service.api.schemas import Checked
 from shoal.service.campaign import NAME
 from shoal.service.clock import DAY, HOUR
 from shoal.service.problems import INVALID, ProblemError
 from shoal.service.web.access import Service, TokenFirst, allow
-from shoal.wire import EVERY_CAMPAIGN, AuditPage, IssuedToken, Role, TokenList
+from shoal.wire import BOUND, EVERY_CAMPAIGN, AuditPage, IssuedToken, Role, TokenList
 
 router = APIRouter(prefix="/v1", route_class=TokenFirst)
 
@@ -53,18 +53,20 @@ def issue_token(name: TokenName, request: TokenBody, aggregator: Service) -> Iss
     """Make a token, in place of any of that name; the answer is the only time it is shown."""
     role, campaigns = cast("Role", request.role), request.campaigns
     if campaigns is None and role in BOUND:
-        raise ProblemError(INVALID, f"campaigns must name the campaigns of a token of role {role}")
+        rule = f"campaigns must name the campaigns of a token of role {role}, or * for all."
+        raise ProblemError(INVALID, rule)
     if role == "admin" and campaigns not in (None, [EVERY_CAMPAIGN]):
-        raise ProblemError(INVALID, "campaigns must be left out for a token of role admin")
+        raise ProblemError(INVALID, "campaigns must be left out for a token of role admin.")
     if request.succeeds is not None and role != "app":
-        raise ProblemError(INVALID, "succeeds must be left out but for a token of role app")
+        raise ProblemError(INVALID, "succeeds must be left out but for a token of role app.")
     days = request.expires_days
     expires_at = None if days is None else aggregator.clock() + round(days * DAY)
     scope = list(campaigns or [EVERY_CAMPAIGN])
     token = aggregator.access.issue(
         name, role, campaigns=scope, expires_at=expires_at, succeeds=request.succeeds
     )
-    return IssuedToken(name, role, token, scope, expires_at)
+    unknown = _unknown_campaigns(aggregator, scope)
+    return IssuedToken(name, role, token, scope, expires_at, unknown)
 
 
 @router.post("/tokens/{token}/rotate", tags=["tokens"], dependencies=[allow("admin")])
@@ -73,7 +75,12 @@ def rotate_token(name: TokenName, rotation: RotationBody, aggregator: Service) -
     grace = round(rotation.grace_hours * HOUR)
     holder, token = aggregator.access.rotate(name, grace=grace)
     scope = scope_names(holder.campaigns)
-    return IssuedToken(name, holder.role, token, scope, holder.expires_at)
+    unknown = _unknown_campaigns(aggregator, scope)
+    return IssuedToken(name, holder.role, token, scope, holder.expires_at, unknown)
+
+
+def _unknown_campaigns(aggregator: Service, scope: list[str]) -> list[str]:
+    return sorted({*scope} - {EVERY_CAMPAIGN, *aggregator.directory.names()})
 
 
 @router.delete("/tokens/{token}", tags=["tokens"], dependencies=[allow("admin")], status_code=204)

@@ -8,7 +8,7 @@ _DRAWN_BY = {
     "learner": "the learner",
     None: "the learner",
 }
-_MEASURED = {"all": "everyone who can be", "planned": "whom the learner plans", None: "planned"}
+_MEASURED = {"all": "all users, where they can be", "planned": "users whom the learner plans"}
 
 
 def settings(campaign: Campaign, created_at: int) -> list[tuple[str, str]]:
@@ -27,7 +27,7 @@ def settings(campaign: Campaign, created_at: int) -> list[tuple[str, str]]:
         ("Reward steps", number(campaign.reward_steps)),
         ("Noise", f"epsilon {campaign.noise.epsilon:g} a round" if campaign.noise else "none"),
         ("Groups are drawn by", _DRAWN_BY[campaign.grouping]),
-        ("In a group is", _MEASURED[campaign.measure]),
+        ("Who is in a group", _MEASURED[campaign.measure or "planned"]),
         ("Near repeats of a group", number(campaign.near_repeats, missing="no limit")),
         ("Contested reports", f"are {_CONTESTED[campaign.contested]}"),
         ("Reports carry capabilities", "yes" if campaign.capabilities else "no"),

@@ -1,4 +1,4 @@
-"""Logging in with the token of an analyst or an operator, and out again."""
+"""Logging in with the token of an analyst, an operator or an admin, and out again."""
 
 import asyncio
 import re
@@ -19,7 +19,7 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 MAX_FORM_BYTES = 10_000
 PAUSE = 0.5  # seconds that a wrong token costs
-WRONG = "This is not the token of an analyst or an operator."
+WRONG = "This is not the token of an analyst, an operator or an admin."
 TOO_MANY = "Too many wrong tokens from this address. Try again in a minute."
 
 Next = Annotated[str, Query(alias="next")]

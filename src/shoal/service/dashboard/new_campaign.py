@@ -116,7 +116,7 @@ def create_campaign(form: OperatorForm, page: OperatorPage) -> Response:
     try:
         page.aggregator.directory.create(draft.values["name"], draft.campaign)
     except ProblemError as error:
-        return _form(page, draft.values, {"": error.reason.title})
+        return _form(page, draft.values, {"": str(error)})
     page.aggregator.notifier.notify()
     return redirect(f"/campaigns/{draft.values['name']}?done=created")
 

@@ -132,8 +132,7 @@ async def _with_file(
         try:
             return _users(name, page, done=act(read_users(data)))
         except (InvalidInputError, ProblemError) as error:
-            reason = error.reason.title if isinstance(error, ProblemError) else str(error)
-            return _users(name, page, error=f"{refusal}: {reason}")
+            return _users(name, page, error=f"{refusal}: {error}")
 
     return await run_in_threadpool(answer)
 
@@ -202,7 +201,7 @@ def add_arm(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
         if not page.aggregator.add_arm(name, arm):
             return _arms(name, page, error=f"There is an arm {arm} already.")
     except ProblemError as error:
-        return _arms(name, page, error=error.detail or error.reason.title)
+        return _arms(name, page, error=str(error))
     return redirect(f"/campaigns/{name}/arms?done=added")
 
 
@@ -216,7 +215,7 @@ def retire_arm(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
     try:
         page.aggregator.retire_arm(name, arm)
     except ProblemError as error:
-        return _arms(name, page, error=error.reason.title)
+        return _arms(name, page, error=str(error))
     return redirect(f"/campaigns/{name}/arms?done=retired")
 
 

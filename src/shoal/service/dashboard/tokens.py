@@ -4,13 +4,13 @@ import re
 
 from fastapi import APIRouter, Response
 
-from shoal.service.aggregator.tokens import BOUND, ROLES
+from shoal.service.aggregator.tokens import ROLES
 from shoal.service.campaign import NAME
 from shoal.service.clock import DAY, HOUR
 from shoal.service.dashboard.auth import AdminForm, AdminPage, StaffPage, field
 from shoal.service.dashboard.rendering import PageRequest, PageRoute, redirect
 from shoal.service.problems import ProblemError
-from shoal.wire import EVERY_CAMPAIGN
+from shoal.wire import BOUND, EVERY_CAMPAIGN
 
 router = APIRouter(prefix="/tokens", route_class=PageRoute, include_in_schema=False)
 
@@ -58,7 +58,7 @@ def create_token(form: AdminForm, page: AdminPage) -> Response:
             expires_at=page.aggregator.clock() + int(days) * DAY if days else None,
         )  # fmt: skip
     except ProblemError as error:
-        return _tokens(page, error=error.reason.title)
+        return _tokens(page, error=str(error))
     return _tokens(page, token=token)
 
 
@@ -92,7 +92,7 @@ def revoke_token(form: AdminForm, page: AdminPage) -> Response:
     try:
         access.revoke(name)
     except ProblemError as error:
-        return _tokens(page, error=error.reason.title)
+        return _tokens(page, error=str(error))
     return redirect("/tokens?done=revoked")
 
 

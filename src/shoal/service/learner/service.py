@@ -10,6 +10,7 @@ to plan, and the plan.
 
 import logging
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 from shoal.arrays import BoolArray
 from shoal.client import Client, ServiceError, Total
 from shoal.errors import ShoalError
+from shoal.kernels import on_compile
 from shoal.service.campaign import Campaign
 from shoal.service.learner import calls
 from shoal.service.learner.run import CampaignRun, DamagedStateError, Records, UndefinedError
@@ -28,6 +30,8 @@ log = logging.getLogger("shoal.service")
 
 _NO_RELEASE = frozenset({"round-abandoned", "unknown-round"})
 _PLAN_AGAIN = frozenset({"roster-changed", "plan-frozen", "round-not-open"})
+_WRONG_TOKEN = frozenset({"unauthenticated", "wrong-role"})
+_QUIET_SECONDS = 60.0  # for which a warning is not repeated
 
 
 class DefinitionChangedError(ShoalError):
@@ -45,6 +49,8 @@ class Learner:
         self.quarantined: dict[str, LearnerProgress] = {}  # whose states can't be read
         self._undefined: dict[str, LearnerProgress] = {}  # whose definition was damaged as well
         self.connected = False
+        self._warned_at: dict[str, float] = {}  # by message
+        self._has_compiled = False
         self._stale: set[str] = set(self._records.names())  # whose runs are to be read again
         self._load_stale()
 
@@ -72,21 +78,34 @@ class Learner:
             try:
                 self._advance(task)
             except Exception as error:
-                log.warning("a campaign waits: %s", _reason(error))
+                self._warn(f"a campaign waits: {_reason(error)}")
                 self.connected = False
                 self._forget(task.campaign)
         return len(tasks)
 
     def work_until(self, stopped: threading.Event, *, wait: float = 20.0) -> None:
         """Work until stopped; a fault is logged and tried again."""
-        while not stopped.is_set():
-            try:
-                self.work(wait=wait if self.connected else 0.0)
-            except Exception as error:
-                log.warning("the learner tries again: %s", _reason(error))
-                self.connected = False
-            if not self.connected:
-                stopped.wait(0.5)
+        with on_compile(self._announce_compilation):
+            while not stopped.is_set():
+                try:
+                    self.work(wait=wait if self.connected else 0.0)
+                except Exception as error:
+                    self._warn(f"the learner tries again: {_reason(error)}")
+                    self.connected = False
+                if not self.connected:
+                    stopped.wait(0.5)
+
+    def _warn(self, message: str) -> None:
+        """Log a fault, the same one once in a while only."""
+        now = time.monotonic()
+        if now - self._warned_at.get(message, -_QUIET_SECONDS) >= _QUIET_SECONDS:
+            self._warned_at[message] = now
+            log.warning("%s", message)
+
+    def _announce_compilation(self) -> None:
+        if not self._has_compiled:
+            self._has_compiled = True
+            log.info("compiling, once: the first plan on a machine may take a minute or two")
 
     def _load_stale(self) -> None:
         """Read runs from the store; a campaign whose state is damaged is left alone."""
@@ -196,4 +215,8 @@ def _check_definition(task: Task, run: CampaignRun) -> None:
 
 def _reason(error: Exception) -> str:
     """Return what kind of fault it is; its message may hold a secret."""
-    return error.name if isinstance(error, ServiceError) else type(error).__name__
+    if not isinstance(error, ServiceError):
+        return type(error).__name__
+    if error.name in _WRONG_TOKEN:
+        return f"{error.name}; SHOAL_LEARNER_TOKEN must be a learner's token of this aggregator"
+    return error.name

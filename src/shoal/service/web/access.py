@@ -15,7 +15,9 @@ from shoal.service.problems import FORBIDDEN, UNAUTHENTICATED, WRONG_CAMPAIGN, P
 from shoal.service.web.strict_json import StrictRequest
 from shoal.wire import Role
 
-_bearer = HTTPBearer(auto_error=False, description="A token as printed by shoal serve.")
+_bearer = HTTPBearer(
+    auto_error=False, description="A token of tokens.env, or one that an admin has created."
+)
 
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
@@ -44,7 +46,8 @@ def allow(*roles: Role) -> Any:
         if holder is None:
             raise ProblemError(UNAUTHENTICATED)
         if holder.role not in roles:
-            raise ProblemError(FORBIDDEN)
+            rule = f"It must be {' or '.join(roles)}; got {holder.role}."
+            raise ProblemError(FORBIDDEN, rule)
         require_campaign(request, holder)
         ACTOR.set(holder.name)
         return holder

@@ -66,7 +66,7 @@ def install(app: FastAPI, *, page: Callable[[Request, problems.Reason], Response
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
         if isinstance(error.__cause__, ProblemError):  # raised by the guard while reading the body
-            return problem(error.__cause__.reason)
+            return problem(error.__cause__.reason, error.__cause__.detail)
         reason = _BY_STATUS.get(error.status_code, problems.FAULT)
         from_browser = "text/html" in request.headers.get("accept", "")
         if from_browser and reason in (problems.NOT_FOUND, problems.METHOD):

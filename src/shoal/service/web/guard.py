@@ -93,13 +93,14 @@ class Guard:
         lengths = [value for name, value in scope["headers"] if name == b"content-length"]
         declared = max((int(value) for value in lengths if value.isdigit()), default=0)
         arrived, complete = 0, False
+        rule = f"It must have at most {most:,} bytes."
 
         async def limited() -> Message:
             nonlocal arrived, complete
             if complete:
                 return await receive()
             if declared > most:
-                raise ProblemError(TOO_LARGE)
+                raise ProblemError(TOO_LARGE, rule)
             try:
                 async with asyncio.timeout(max(0.0, ends - time.monotonic())):
                     message = await receive()
@@ -108,7 +109,7 @@ class Guard:
             arrived += len(message.get("body", b""))
             complete = message["type"] == "http.request" and not message.get("more_body", False)
             if arrived > most:
-                raise ProblemError(TOO_LARGE)
+                raise ProblemError(TOO_LARGE, rule)
             if complete and id(scope) not in self._arrived:
                 self._enter(scope, whole=True)
             return message
