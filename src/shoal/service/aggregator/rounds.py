@@ -155,10 +155,13 @@ class Rounds:
             if last is not None and 1 <= number <= last.number:
                 return False
             campaigns.require_running(connection, name)
-            if number != (last.number if last else 0) + 1:
-                raise ProblemError(problems.ROUND_ORDER)
             if last is not None and last.state in (WANTED, OPEN):
-                raise ProblemError(problems.ROUND_ORDER)
+                detail = f"Round {last.number} is {last.state}; got round {number}."
+                raise ProblemError(problems.ROUND_ORDER, detail)
+            expected = (last.number if last else 0) + 1
+            if number != expected:
+                detail = f"The next is round {expected}; got round {number}."
+                raise ProblemError(problems.ROUND_ORDER, detail)
             if horizon is not None and number > horizon:
                 raise ProblemError(problems.CAMPAIGN_OVER)
             row = {"campaign": name, "number": number, "state": WANTED, "wanted_at": self._clock()}
@@ -290,7 +293,7 @@ def find(connection: Connection, campaign: str, number: int, *, lock: bool = Fal
     query = select(*_COLUMNS).where(table.c.campaign == campaign, table.c.number == number)
     row = connection.execute(query.with_for_update() if lock else query).first()
     if row is None:
-        raise ProblemError(problems.UNKNOWN_ROUND)
+        raise ProblemError(problems.UNKNOWN_ROUND, f"Got round {number}.")
     return RoundRecord(*row)
 
 

@@ -61,7 +61,7 @@ async def _count(
         batch = _decoder.decode(body)
     except msgspec.ValidationError:
         raise ProblemError(
-            INVALID, f"reports must be at most {MAX_REPORTS:,} of {{user: text, reward: number}}"
+            INVALID, f"reports must be at most {MAX_REPORTS:,} of {{user: text, reward: number}}."
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise ProblemError(MALFORMED) from None

@@ -252,9 +252,11 @@ def _recruit_thin_arms(
         if (plan.free & (plan.arms == arm)).sum() >= size:
             continue
         able = plan.free & shard.allowed[arm]
+        if able.sum() < size:
+            continue  # its turn comes when it has the highest merit
         team = np.empty(size, np.int64)
         best = 0.0
-        if able.sum() >= size and this_round.prices.prices[arm].max() > 0.0:
+        if this_round.prices.prices[arm].max() > 0.0:
             best = recruit(this_round, arm, able, recruits.teams[arm, :size], team, rng)
         recruits.merits[arm] = best
         if best > 0.0:
