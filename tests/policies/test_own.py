@@ -64,6 +64,22 @@ def test_every_experiment_takes_it(entry_point: str) -> None:
         simulate(Greedy, options={"epsilom": 1}, **SMALL)
 
 
+def test_a_policy_that_does_not_take_shards_plays_each_run_by_itself() -> None:
+    """One estimate for all users would mix runs that are shards of one problem."""
+    shared: dict[str, Any] = {"policies": Greedy, "instances": "uniform", "engine": HERE, **SMALL}
+    one, three = compare(n_runs=1, **shared), compare(n_runs=3, **shared)
+    assert three.records.filter(run=0)["regret"].equals(one.records["regret"])
+    assert three.summary()["user_rounds"].item() == 3 * 12 * 20
+    stack = np.random.default_rng(0).random((3, 12, 3))
+    run = simulate(Greedy, stack, min_group_size=3, horizon=20)
+    assert (run.problem.n_shards, run.problem.n_users, run.curves.shape) == (3, 36, (3, 20))
+    grid = Configuration(policies=["random", Greedy], users=[12], arms=[3], min_group_size=[3])
+    assert [cell.n_runs for cell in grid.cells()] == [20] + 20 * [1]
+    assert grid.n_cells == 21
+    with pytest.raises(InvalidInputError, match=r"n_shards must be 1 for Greedy.*got 3"):
+        Greedy(run.problem, rng=np.random.default_rng(0))
+
+
 def test_a_class_that_only_this_process_has_is_played_here() -> None:
     class Local(Greedy):
         pass

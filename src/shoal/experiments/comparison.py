@@ -34,6 +34,7 @@ from shoal.instances import INSTANCES
 from shoal.model.numbers import whole_number
 from shoal.model.plurals import count
 from shoal.notebook import html_table
+from shoal.policies import find_policy
 from shoal.policies.own import PolicyLike, identity, label
 from shoal.policies.tuned import resolve_options
 
@@ -104,7 +105,9 @@ def compare(
     cells = [
         Cell(replace(whole, instance=name), policy, chosen, first, count, means=matrix)
         for (name, policy), chosen in resolved.items()
-        for first, count in blocks(whole.n_users, n_runs)
+        for first, count in blocks(
+            whole.n_users, n_runs, takes_shards=find_policy(policy).takes_shards
+        )
     ]
     config = _shared_config(whole, resolved, n_runs) | means_hash(matrix)
     return Comparison.from_runs(cells, run_cells(cells, engine=engine, progress=progress), config)

@@ -67,11 +67,20 @@ class Policy(Stateful, ABC):
     takes_groups = False
     """Whether ``_learn`` gets a plan of one round with any groups of the same users and arms."""
 
+    takes_shards = False
+    """Whether it learns in each shard of a problem as if there were no other, so that several runs
+    can be played as the shards of one problem; else each run is a problem."""
+
     origin: Origin | None = None
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator) -> None:
         if not isinstance(problem, Problem):
             raise InvalidInputError(f"problem must be a Problem; got {shortened(problem)}.")
+        if problem.n_shards > 1 and not self.takes_shards:
+            raise InvalidInputError(
+                f"n_shards must be 1 for {type(self).__name__}, which does not say "
+                f"takes_shards = True; got {problem.n_shards}."
+            )
         self.problem = problem
         self.rng = generator("rng", rng)
         self.rounds = 0

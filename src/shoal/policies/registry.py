@@ -51,6 +51,7 @@ class Entry:
     hindsight: bool = False  # the means must be known beforehand
     allows: bool = False  # Policy.allow can restrict which arms users play
     regroups: bool = False  # Policy.regroup can take groups that were drawn elsewhere
+    takes_shards: bool = True  # it learns in each shard of a problem as if there were no other
     fixed: Mapping[str, Any] = field(default_factory=dict)  # options that the name decides
 
     @property
@@ -194,6 +195,7 @@ def find_policy(policy: PolicyLike) -> Entry:
         guarantee="",
         allows=getattr(maker, "_allow", Policy._allow) is not Policy._allow,
         regroups=bool(getattr(maker, "takes_groups", False)),
+        takes_shards=bool(getattr(maker, "takes_shards", False)),
     )
 
 

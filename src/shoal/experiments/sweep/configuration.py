@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +76,11 @@ class Configuration:
     def n_cells(self) -> int:
         """Settings × points × blocks of runs."""
         settings = math.prod(len(getattr(self, key)) for key in AXES if key != "users")
-        points = sum(
-            math.prod(map(len, self.options.get(policy, {}).values())) for policy in self.policies
+        return settings * sum(
+            math.prod(map(len, self.options.get(policy, {}).values()))
+            * -(-self.runs // runs_per_cell(n_users, takes_shards=find_policy(policy).takes_shards))
+            for policy, n_users in product(self.policies, self.users)
         )
-        return settings * points * sum(-(-self.runs // runs_per_cell(n)) for n in self.users)
 
     def code(self) -> dict[str, str]:
         """Return a hash of the file that defines each policy that is not Shoal's own."""
@@ -93,6 +95,7 @@ class Configuration:
         """
         hashes = self.code() if code is None else code
         tuned = self.tuned is not False
+        takes_shards = {policy: find_policy(policy).takes_shards for policy in self.policies}
         points = {
             name: [
                 (policy, resolve_options(policy, point, instance=name, tuned=tuned))
@@ -114,7 +117,9 @@ class Configuration:
             )
             for setting in (Setting(**values) for values in combinations(grid))
             for policy, options in points[setting.instance]
-            for first_run, n_runs in blocks(setting.n_users, self.runs)
+            for first_run, n_runs in blocks(
+                setting.n_users, self.runs, takes_shards=takes_shards[policy]
+            )
         ]
 
     def as_json(self) -> dict[str, Any]:
