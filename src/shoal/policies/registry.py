@@ -183,6 +183,12 @@ def find_policy(policy: PolicyLike) -> Entry:
         if policy in POLICIES:
             return POLICIES[policy]
         if ":" not in policy and policy not in installed():
+            if ("." in policy or policy != policy.lower()) and policy.lower() not in POLICIES:
+                module, _, name = policy.rpartition(".")
+                raise InvalidInputError(
+                    f"policy must be a known name, or module:Class for one of your own, as in "
+                    f"{module or 'module'}:{name}; got {policy!r}."
+                )
             raise UnknownNameError("policy", policy, [*POLICIES, *installed()])
         maker = load_maker(policy)
     else:
@@ -216,10 +222,22 @@ def make_policy(
     if not isinstance(problem, Problem):
         raise InvalidInputError(f"problem must be a Problem; got {shortened(problem)}.")
     entry, chosen = find_policy(policy), check_options(policy, options or {})
-    learner = entry.policy(problem, rng=generator("rng", rng), **entry.fixed, **chosen)
+    keywords = {"rng": generator("rng", rng), **entry.fixed, **chosen}
+    try:
+        inspect.signature(entry.policy).bind(problem, **keywords)
+    except TypeError as error:
+        raise InvalidInputError(
+            f"policy must be made from (problem, *, rng) and its options; got {label(policy)!r}: "
+            f"{error}."
+        ) from None
+    learner = entry.policy(problem, **keywords)
     if not isinstance(learner, Policy):
         raise InvalidInputError(
             f"policy must make a shoal.policies.Policy; got {shortened(learner)} of {policy!r}."
+        )
+    if not hasattr(learner, "problem"):
+        raise InvalidInputError(
+            f"{type(learner).__name__}.__init__ must call super().__init__(problem, rng=rng)."
         )
     learner.origin = Origin(identity(policy), chosen)
     return learner
@@ -231,8 +249,9 @@ def load_policy(path: str | Path, *, policy: PolicyLike | None = None) -> Policy
     Parameters
     ----------
     policy
-        Your own class, or ``module:Class``, where the file is one of a policy of your own: a file
-        never decides what is imported. It must have the name of the class that was saved.
+        Your own class, or ``module:Class``, where the file is one of a policy of your own. It must
+        have the name of the class that was saved. A file may name a policy of Shoal or of an
+        installed distribution (``find_policy``); a ``module:Class`` in it is never imported.
     """
     content = read_saved(Path(path))
     try:
