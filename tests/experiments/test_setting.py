@@ -78,9 +78,10 @@ def test_bad_settings_are_refused(
 
 def test_means_in_place_of_an_instance_are_refused() -> None:
     means = np.full((12, 3), 0.5)
+    wrong: dict[str, Any]
     for wrong in ({"instance": means}, {"instances": means}, {"instances": [means]}):
         with pytest.raises(InvalidInputError, match=r"your own are given as means=\.\.\.; got"):
-            compare(policies="random", horizon=10, n_runs=1, **wrong)  # type: ignore[arg-type]
+            compare(policies="random", horizon=10, n_runs=1, **wrong)
 
 
 def test_an_unknown_option_of_an_instance_is_refused() -> None:

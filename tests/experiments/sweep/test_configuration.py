@@ -173,7 +173,7 @@ def test_an_unknown_reward_is_told(tmp_path: Path) -> None:
 
 def test_single_values_are_taken_as_in_a_file() -> None:
     one = Configuration(
-        policies="shoal", users=np.int64(12), horizon=20, participation=0.5,
+        policies="shoal", users=12, horizon=20, participation=np.float64(0.5),
         options={"shoal": {"drift": 0.1}},
     )  # fmt: skip
     several = Configuration(
