@@ -115,7 +115,7 @@ soak: $(READY)  ## Run the service for half an hour (SECONDS) while everything a
 	STORE=postgresql $(BIN)/python -m benchmarks soak
 
 bench: $(READY)  ## Measure, side by side, and write the tables that the documentation shows.
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks all
 
 paper: $(READY)  ## Collect the paper's numbers, draw its figures and compile build/paper/paper.pdf.
 	$(BIN)/python -m benchmarks.manuscript

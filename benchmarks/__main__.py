@@ -1,4 +1,4 @@
-"""Run the benchmarks that are named, or all of them."""
+"""Run the benchmarks that are named; ``all`` runs every one that makes a table."""
 
 from __future__ import annotations
 
@@ -37,9 +37,11 @@ ALONE = ("soak",)  # takes half an hour, and makes no table
 
 
 def main(names: list[str]) -> None:
-    for name in names or ALL:
+    if not names:
+        print("Name benchmarks to run, or all:", *ALL, *ALONE, sep="\n  ")
+    for name in ALL if names == ["all"] else names:
         if name not in ALL + ALONE:
-            sys.exit(f"benchmark must be one of {', '.join(ALL + ALONE)}; got {name!r}.")
+            sys.exit(f"benchmark must be one of all, {', '.join(ALL + ALONE)}; got {name!r}.")
         import_module(f"benchmarks.{name}").main()
 
 

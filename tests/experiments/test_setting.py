@@ -1,15 +1,15 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from shoal.errors import InvalidInputError, UnknownNameError
-from shoal.experiments import Setting
-from shoal.experiments.setting import SettingOptions, make_setting
+from shoal.experiments import Setting, compare
+from shoal.experiments.setting import PAPER_SETTING, SettingOptions, make_setting
 
 SMALL: dict[str, Any] = {"n_users": 12, "n_arms": 3, "min_group_size": 2, "horizon": 50}
 
@@ -74,3 +74,17 @@ def test_bad_settings_are_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         Setting(**{**SMALL, **change})
+
+
+def test_means_in_place_of_an_instance_are_refused() -> None:
+    means = np.full((12, 3), 0.5)
+    wrong: dict[str, Any]
+    for wrong in ({"instance": means}, {"instances": means}, {"instances": [means]}):
+        with pytest.raises(InvalidInputError, match=r"your own are given as means=\.\.\.; got"):
+            compare(policies="random", horizon=10, n_runs=1, **wrong)
+
+
+def test_an_unknown_option_of_an_instance_is_refused() -> None:
+    setting = replace(PAPER_SETTING, instance="clustered", instance_options={"clusters": 3})
+    with pytest.raises(UnknownNameError, match=r"option of instance 'clustered' .*'n_clusters'"):
+        setting.draw()

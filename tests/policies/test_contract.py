@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.support.policies import Greedy
 
+from shoal.errors import InvalidInputError
 from shoal.model import Feedback, Plan, Problem
 from shoal.policies import POLICIES, Policy, make_policy
 from shoal.policies.base import Choice
-from shoal.policies.contract import CHECKS
+from shoal.policies.contract import CHECKS, continues_from_its_state, treats_shards_apart
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -83,3 +86,46 @@ def test_the_contract_finds_a_broken_policy(fault: str, check: str) -> None:
 def test_a_sound_policy_of_ones_own_passes() -> None:
     for check in CHECKS:
         check(partial(Hasty, fault="none"))
+        check(Greedy)
+
+
+class Mixed(Greedy):
+    """Says that it treats shards apart, and keeps one estimate for all of them."""
+
+    takes_shards = True
+
+
+def test_a_policy_that_mixes_shards_is_found() -> None:
+    with pytest.raises(AssertionError, match="takes_shards must be False"):
+        treats_shards_apart(Mixed)
+
+
+class Counts(Greedy):
+    """Counts plays in something that a file does not give back as it is."""
+
+    changing = (*Greedy.changing, "plays")
+
+    def __init__(self, problem: Problem, *, rng: np.random.Generator, kind: Any) -> None:
+        super().__init__(problem, rng=rng)
+        self.plays = kind()
+
+
+@pytest.mark.parametrize("kind", [partial(defaultdict, int), OrderedDict, set, object])
+def test_a_state_that_a_file_does_not_give_back_is_found(kind: Any) -> None:
+    with pytest.raises(AssertionError, match="plays "):
+        continues_from_its_state(partial(Counts, kind=kind))
+
+
+@pytest.mark.parametrize("value", [{3: np.int64(2)}, float("nan"), (1, [None, "a"]), np.arange(3)])
+def test_a_state_that_a_file_gives_back_passes(value: Any) -> None:
+    continues_from_its_state(partial(Counts, kind=lambda: value))
+
+
+def test_a_policy_that_forgets_is_told_about_changing() -> None:
+    with pytest.raises(AssertionError, match="must be named in changing"):
+        continues_from_its_state(partial(Hasty, fault="memory"))
+
+
+def test_what_makes_no_policy_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="policy must be a known name, module:Class"):
+        continues_from_its_state(Greedy(Problem(12, 2, 3), rng=np.random.default_rng(0)))  # type: ignore[arg-type]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from functools import partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,8 @@ from shoal.engines import LocalEngine
 from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.experiments import compare, price, simulate, simulate_shards
 from shoal.experiments.sweep import Configuration, read_sweep, status, sweep
+from shoal.experiments.tune import tune
+from shoal.model import Problem
 from shoal.policies import Policy, find_policy, own
 from shoal.policies.own import code_hash, is_sendable
 from shoal.service.campaign import Campaign
@@ -64,6 +68,22 @@ def test_every_experiment_takes_it(entry_point: str) -> None:
         simulate(Greedy, options={"epsilom": 1}, **SMALL)
 
 
+def test_a_policy_that_does_not_take_shards_plays_each_run_by_itself() -> None:
+    """One estimate for all users would mix runs that are shards of one problem."""
+    shared: dict[str, Any] = {"policies": Greedy, "instances": "uniform", "engine": HERE, **SMALL}
+    one, three = compare(n_runs=1, **shared), compare(n_runs=3, **shared)
+    assert three.records.filter(run=0)["regret"].equals(one.records["regret"])
+    assert three.summary()["user_rounds"].item() == 3 * 12 * 20
+    stack = np.random.default_rng(0).random((3, 12, 3))
+    run = simulate(Greedy, stack, min_group_size=3, horizon=20)
+    assert (run.problem.n_shards, run.problem.n_users, run.curves.shape) == (3, 36, (3, 20))
+    grid = Configuration(policies=["random", Greedy], users=[12], arms=[3], min_group_size=[3])
+    assert [cell.n_runs for cell in grid.cells()] == [20] + 20 * [1]
+    assert grid.n_cells == 21
+    with pytest.raises(InvalidInputError, match=r"n_shards must be 1 for Greedy.*got 3"):
+        Greedy(run.problem, rng=np.random.default_rng(0))
+
+
 def test_a_class_that_only_this_process_has_is_played_here() -> None:
     class Local(Greedy):
         pass
@@ -98,6 +118,85 @@ def test_a_request_to_the_service_cannot_name_a_module() -> None:
         Campaign(arms=["a", "b"], min_group_size=5, seats=30, policy=NAME)
 
 
+class NoPlan(Greedy):
+    def _choose(self) -> Any:
+        return self.answer
+
+    answer: Any = None
+
+
+class Unprepared(Greedy):
+    def __init__(self, problem: Problem, *, rng: np.random.Generator) -> None:
+        self.answer = None
+
+
+class Unfinished(Policy):
+    def _choose(self) -> Any:
+        return None
+
+
+def deal(arms: Any, problem: Any, rng: Any) -> Any:
+    return arms
+
+
+def make_number(problem: Any, rng: Any) -> Any:
+    return 3
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (NoPlan, "NoPlan._choose must return arms, groups and repeats; got None."),
+        (
+            type("Pair", (NoPlan,), {"answer": (1, 2)}),
+            "Pair._choose must return arms, groups and repeats; got a tuple of 2.",
+        ),
+        (
+            type("Endless", (NoPlan,), {"answer": (np.zeros(12, int), np.full(12, -1), None)}),
+            "repeats must be a whole number of at least 1; got None.",
+        ),
+        (Unprepared, "Unprepared.__init__ must call super().__init__(problem, rng=rng)."),
+        (
+            Unfinished,
+            "a policy's class must define _choose and _learn; got Unfinished without _learn.",
+        ),
+        (
+            deal,
+            "policy must be made from (problem, *, rng) and its options; got 'deal': "
+            "missing a required argument: 'problem'.",
+        ),
+        (make_number, "policy must make a shoal.policies.Policy; got 3 of"),
+        (
+            "mine.Greedy",
+            "policy must be a known name, or module:Class for one of your own, as in mine:Greedy; "
+            "got 'mine.Greedy'.",
+        ),
+        ("Greedy", "as in module:Greedy; got 'Greedy'."),
+    ],
+)
+def test_the_commonest_mistakes_are_named(policy: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=re.escape(message)):
+        simulate(policy, **SMALL)
+
+
+@pytest.mark.parametrize("names", ["_sum", ("_sum",), ("rng", "_sum")])
+def test_a_class_whose_state_would_be_incomplete_is_refused(names: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"Mine.changing must be a tuple .*Policy.changing"):
+        type("Mine", (Greedy,), {"changing": names})
+
+
+def test_tune_says_that_a_policy_of_ones_own_has_no_grid() -> None:
+    with pytest.raises(InvalidInputError, match=r"one of your own has none.*policies:Greedy"):
+        tune(policies=[NAME])
+
+
+def test_the_name_of_a_partial_is_that_of_its_class() -> None:
+    maker = partial(Greedy, epsilon=0.5)
+    assert own.label(maker) == "Greedy"
+    maker.__name__ = "often"  # type: ignore[attr-defined]
+    assert own.label(maker) == "often"
+
+
 SOURCE = """
 from tests.support.policies import Greedy
 class Mine(Greedy):
@@ -128,6 +227,36 @@ def test_a_sweep_goes_on_with_the_same_code_and_refuses_other_code(
         sweep(grid, out, engine=HERE)
     new = sweep(grid, out, new=tmp_path / "new", engine=HERE)
     assert (new.taken, new.done) == (1, 2), "cells of other policies are copied"
+
+
+def test_the_hash_of_a_policy_covers_its_base_classes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = tmp_path / "base_module.py"
+    base.write_text(SOURCE.format(word="first"))
+    child = "from base_module import Mine\nclass Child(Mine):\n    pass\n"
+    (tmp_path / "child_module.py").write_text(child)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = code_hash("child_module:Child")
+    assert before == code_hash("child_module:Child")
+    base.write_text(SOURCE.format(word="second"))
+    assert code_hash("child_module:Child") != before
+
+
+def test_a_failed_cell_says_where_in_the_policy_it_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "    def _learn(self, plan, feedback):\n        np.zeros(3)[[7]]\n"
+    source = "import numpy as np\n" + SOURCE.format(word="faulty") + source
+    (tmp_path / "faulty_module.py").write_text(source)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    grid = Configuration(
+        policies="faulty_module:Mine", users=12, arms=3, min_group_size=3, horizon=20, runs=1
+    )
+    assert sweep(grid, tmp_path / "out", engine=HERE).failed == 1
+    (failure,) = status(tmp_path / "out").failures.values()
+    assert failure["reason"].startswith("IndexError: index 7 is out of bounds")
+    assert failure["reason"].endswith(f"({tmp_path}/faulty_module.py, line 7, in _learn)")
 
 
 def test_a_sweep_takes_a_class_that_can_be_found_again() -> None:

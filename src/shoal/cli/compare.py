@@ -100,8 +100,13 @@ def _show(result: Comparison) -> None:
                     row["mean"],
                     "" if row["high"] is None else row["high"] - row["mean"],
                     row["smallest_group"],
-                    f"{row['user_rounds'] / row['seconds'] / 1e6:,.1f} M",
+                    _millions(row["user_rounds"] / row["seconds"]),
                 )
                 for row in rows.sort("mean").to_dicts()
             ],
         )
+
+
+def _millions(speed: float) -> str:
+    """Return a speed in millions, with a digit that is not 0."""
+    return f"{speed / 1e6:,.1f} M" if speed >= 1e5 else f"{speed / 1e6:.4f} M"

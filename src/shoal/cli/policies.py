@@ -44,5 +44,6 @@ def command(as_json: bool) -> None:
 
 
 def _describe(entry: Entry) -> str:
-    needs = f"needs {entry.needs}" if entry.needs else "needs nothing"
-    return f"{entry.summary}\n{needs}; regret: {entry.guarantee}"
+    if not entry.guarantee:  # a policy from elsewhere
+        return entry.summary
+    return f"{entry.summary}\nneeds {entry.needs}; regret: {entry.guarantee}"

@@ -1,8 +1,9 @@
 """Cells: one policy on one setting and a block of runs; every experiment is a grid of them.
 
 Runs are shards of one problem, up to twenty at a time, so that the cost of a round in Python is
-paid once for all of them. A cell depends on the seed and on itself alone, so that the records are
-the same whatever the number of workers.
+paid once for all of them; a policy that does not take shards has a cell for each run. A cell
+depends on the seed and on itself alone, so that the records are the same whatever the number of
+workers.
 """
 
 import hashlib
@@ -111,18 +112,20 @@ class Cell:
         return self.start().finish(tick)
 
 
-def blocks(n_users: int, n_runs: int) -> list[tuple[int, int]]:
+def blocks(n_users: int, n_runs: int, *, takes_shards: bool = True) -> list[tuple[int, int]]:
     """Return how runs are split over cells: the first run and the number of runs of each.
 
     >>> blocks(400_000, 5)
     [(0, 2), (2, 2), (4, 1)]
     """
-    size = runs_per_cell(n_users)
+    size = runs_per_cell(n_users, takes_shards=takes_shards)
     return [(first, min(size, n_runs - first)) for first in range(0, n_runs, size)]
 
 
-def runs_per_cell(n_users: int) -> int:
-    """Return the most runs of so many users that one cell has."""
+def runs_per_cell(n_users: int, *, takes_shards: bool = True) -> int:
+    """Return the most runs of so many users that one cell of a policy has."""
+    if not takes_shards:
+        return 1
     return max(1, min(RUNS_PER_CELL, MOST_USERS_PER_CELL // n_users))
 
 

@@ -26,14 +26,15 @@ from shoal.experiments.setting import (
     PAPER_SETTING,
     Setting,
     SettingOptions,
+    check_instance,
     means_hash,
     setting_and_means,
 )
 from shoal.experiments.statistics import regret_intervals
-from shoal.instances import INSTANCES
 from shoal.model.numbers import whole_number
 from shoal.model.plurals import count
 from shoal.notebook import html_table
+from shoal.policies import find_policy
 from shoal.policies.own import PolicyLike, identity, label
 from shoal.policies.tuned import resolve_options
 
@@ -104,7 +105,9 @@ def compare(
     cells = [
         Cell(replace(whole, instance=name), policy, chosen, first, count, means=matrix)
         for (name, policy), chosen in resolved.items()
-        for first, count in blocks(whole.n_users, n_runs)
+        for first, count in blocks(
+            whole.n_users, n_runs, takes_shards=find_policy(policy).takes_shards
+        )
     ]
     config = _shared_config(whole, resolved, n_runs) | means_hash(matrix)
     return Comparison.from_runs(cells, run_cells(cells, engine=engine, progress=progress), config)
@@ -147,14 +150,13 @@ def check_names(
     instances: Sequence[str], policies: Sequence[str], with_options: Iterable[str] = ()
 ) -> None:
     """Refuse an empty list, instances that can't be drawn, or options of policies not listed."""
+    for name in instances:
+        check_instance(name)
     for kind, names in (("instances", instances), ("policies", policies)):
-        if not names:
+        if not len(names):
             raise InvalidInputError(f"{kind} must name at least one; got none.")
         if len(set(names)) < len(names):
             raise InvalidInputError(f"{kind} must differ; got {list(names)}.")
-    for name in instances:
-        if name not in INSTANCES:
-            raise UnknownNameError("instance", name, INSTANCES)
     for policy in with_options:
         if policy not in policies:
             raise UnknownNameError("policy with options", policy, policies)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -109,3 +109,16 @@ class Run:
             {**curve, "mean": self.cumulative_regret, "low": empty, "high": empty}
         )
         return regret_figure(curves, title=f"{self.problem.n_users:,} users, {self.policy}")
+
+
+def join_shards(runs: Sequence[Run]) -> Run:
+    """Return one record of shards of equal size that were played one by one."""
+    problem = runs[0].problem
+    return replace(
+        runs[0],
+        problem=replace(problem, n_users=problem.n_users * len(runs), n_shards=len(runs)),
+        curves=np.concatenate([run.curves for run in runs]),
+        smallest_group=min((run.smallest_group for run in runs if run.smallest_group), default=0),
+        withheld=sum(run.withheld for run in runs),
+        seconds=sum(run.seconds for run in runs),
+    )

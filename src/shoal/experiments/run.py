@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike
 from shoal.arrays import FloatArray, IntArray, LongArray
 from shoal.environments import REWARDS, make_environment
 from shoal.errors import InvalidInputError
-from shoal.experiments.record import Run
+from shoal.experiments.record import Run, join_shards
 from shoal.experiments.seeds import stream
 from shoal.experiments.setting import GIVEN, Setting, SettingOptions, make_setting
 from shoal.frames import as_array
 from shoal.kernels import kernel
 from shoal.model import Plan, Problem, State, Stateful
-from shoal.model.numbers import whole_number
+from shoal.model.numbers import share, whole_number
 from shoal.policies import find_policy, make_policy
 from shoal.policies.own import PolicyLike, label
 from shoal.policies.tuned import resolve_options
@@ -48,8 +48,9 @@ def simulate(
         from ``(problem, rng=..., **options)``, or its ``module:Class`` (``find_policy``).
     means
         Expected rewards, (n_users, n_arms), an array or a dataframe; or (n_shards, n_users,
-        n_arms) for shards that learn alone, for example replications. By default they are drawn
-        from the setting's instances.
+        n_arms) for shards that learn alone, for example replications; a policy that does not take
+        shards plays them one after the other. By default they are drawn from the setting's
+        instances.
     options
         Options of the policy.
     tuned
@@ -78,7 +79,15 @@ def simulate(
         setting.setdefault("instance", GIVEN)
         whole = make_setting(setting, n_users=n_users, n_arms=n_arms)
     chosen = resolve_options(policy, options, instance=whole.instance, tuned=tuned)
-    return make_play(policy, stack, whole, chosen, n_checkpoints).finish(progress)
+    if len(stack) == 1 or find_policy(policy).takes_shards:
+        return make_play(policy, stack, whole, chosen, n_checkpoints).finish(progress)
+    share("participation", whole.participation)  # one for each user would be split over the runs
+    runs = []
+    for number, shard in enumerate(stack):
+        alone = replace(whole, seed=int(stream(whole.seed, "shard", number).integers(2**32)))
+        play = make_play(policy, shard[None], alone, chosen, n_checkpoints)
+        runs.append(play.finish(progress))
+    return join_shards(runs)
 
 
 def _stack(means: ArrayLike) -> FloatArray:

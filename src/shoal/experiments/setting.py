@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
+from inspect import signature
 from typing import Any, TypedDict
 
 import numpy as np
@@ -69,8 +70,8 @@ seed=0, instance=uniform
 
     def __post_init__(self) -> None:
         check_rewards(self.rewards)
-        if self.instance != GIVEN and self.instance not in INSTANCES:
-            raise UnknownNameError("instance", self.instance, INSTANCES)
+        if self.instance != GIVEN:
+            check_instance(self.instance)
         horizon = whole_number("horizon", self.horizon)
         problem = Problem(self.n_users, self.n_arms, self.min_group_size, horizon)
         names = ("n_users", "n_arms", "min_group_size", "horizon")
@@ -104,7 +105,22 @@ seed=0, instance=uniform
         if purpose == "shard":
             common = stream(self.seed, purpose, "population", self.instance)
         draw = INSTANCES[self.instance]
+        known = list(signature(draw).parameters)[4:]  # after n_users, n_arms, rng and common
+        for option in self.instance_options:
+            if option not in known:
+                raise UnknownNameError(f"option of instance {self.instance!r}", option, known)
         return draw(self.n_users, self.n_arms, rng=rng, common=common, **self.instance_options)
+
+
+def check_instance(name: Any) -> None:
+    """Refuse what is not the name of a class of instances."""
+    if not isinstance(name, str):
+        raise InvalidInputError(
+            f"instance must be a name, one of {', '.join(INSTANCES)}, and expected rewards of your "
+            f"own are given as means=...; got {shortened(name)}."
+        )
+    if name not in INSTANCES:
+        raise UnknownNameError("instance", name, INSTANCES)
 
 
 def spell(values: Mapping[str, Any]) -> str:

@@ -11,11 +11,9 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any, Unpack
 
-import numpy as np
-
 from shoal.engines import Engine, Steps
 from shoal.experiments.cells import Cell, choose_engine
-from shoal.experiments.record import Run
+from shoal.experiments.record import Run, join_shards
 from shoal.experiments.run import N_CHECKPOINTS
 from shoal.experiments.setting import SettingOptions, make_setting
 from shoal.model import Problem
@@ -72,13 +70,4 @@ def simulate_shards(
         for number in range(problem.n_shards)
     ]
     results = choose_engine(cells, engine).run(Steps(Cell.start), cells, tick=progress)
-    runs = [run for _, run in sorted(results, key=itemgetter(0))]
-    played = runs[0].problem
-    return replace(
-        runs[0],
-        problem=replace(played, n_users=problem.n_users, n_shards=problem.n_shards),
-        curves=np.concatenate([run.curves for run in runs]),
-        smallest_group=min((run.smallest_group for run in runs if run.smallest_group), default=0),
-        withheld=sum(run.withheld for run in runs),
-        seconds=sum(run.seconds for run in runs),
-    )
+    return join_shards([run for _, run in sorted(results, key=itemgetter(0))])

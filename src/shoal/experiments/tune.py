@@ -12,11 +12,13 @@ import numpy as np
 
 from shoal import __version__
 from shoal.engines import Engine
-from shoal.errors import UnknownNameError
+from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.experiments.cells import Cell, ProgressCallback, blocks, combinations, run_cells
 from shoal.experiments.comparison import check_names
 from shoal.experiments.setting import PAPER_SETTING, SettingOptions, make_setting
 from shoal.model.numbers import whole_number
+from shoal.policies import POLICIES, find_policy
+from shoal.policies.own import label
 
 _ELIMINATION: dict[str, list[Any]] = {
     "gamma": [4.0, 8.0, 16.0],
@@ -51,6 +53,12 @@ def tune(
     The parameters are those of ``compare``.
     """
     for policy in policies:
+        if policy not in POLICIES:
+            find_policy(policy)
+            raise InvalidInputError(
+                "policies must have a grid to tune, and one of your own has none: give values of "
+                f"its options to compare or to a sweep; got {label(policy)!r}."
+            )
         if policy not in GRID:
             raise UnknownNameError("policy with options to tune", policy, GRID)
     check_names(instances, policies)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from shoal.arrays import BoolArray, FloatArray, WholeArray
 from shoal.errors import InvalidInputError, ShoalError
 from shoal.model import Feedback, Plan, Problem, State, Stateful
-from shoal.model.numbers import generator, shortened
+from shoal.model.numbers import generator, shortened, whole_number
 from shoal.policies.beliefs import Beliefs
 
 HALF_95 = 1.959964  # deviations from the middle of a normal's 95 % interval to its end
@@ -67,11 +67,30 @@ class Policy(Stateful, ABC):
     takes_groups = False
     """Whether ``_learn`` gets a plan of one round with any groups of the same users and arms."""
 
+    takes_shards = False
+    """Whether it learns in each shard of a problem as if there were no other, so that several runs
+    can be played as the shards of one problem; else each run is a problem."""
+
     origin: Origin | None = None
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Refuse a class whose state would be incomplete."""
+        super().__init_subclass__(**keywords)
+        names: Any = cls.changing
+        if isinstance(names, str) or not set(Policy.changing) <= set(names):
+            raise InvalidInputError(
+                f"{cls.__name__}.changing must be a tuple of names that begins with "
+                f"*Policy.changing; got {names!r}."
+            )
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator) -> None:
         if not isinstance(problem, Problem):
             raise InvalidInputError(f"problem must be a Problem; got {shortened(problem)}.")
+        if problem.n_shards > 1 and not self.takes_shards:
+            raise InvalidInputError(
+                f"n_shards must be 1 for {type(self).__name__}, which does not say "
+                f"takes_shards = True; got {problem.n_shards}."
+            )
         self.problem = problem
         self.rng = generator("rng", rng)
         self.rounds = 0
@@ -88,12 +107,18 @@ class Policy(Stateful, ABC):
     def ask(self) -> Plan:
         """Return the next plan."""
         if self._pending is None:
-            arms, groups, repeats = self._choose()
+            choice = self._choose()
+            if not isinstance(choice, tuple | list) or len(choice) != 3:
+                raise InvalidInputError(
+                    f"{type(self).__name__}._choose must return arms, groups and repeats; "
+                    f"got {_describe(choice)}."
+                )
+            arms, groups, repeats = choice
             horizon = self.problem.horizon
             if horizon is not None:
                 if self.rounds >= horizon:
                     raise ShoalError(f"all {horizon=} rounds are played; there is no next plan.")
-                repeats = min(repeats, horizon - self.rounds)
+                repeats = min(whole_number("repeats", repeats), horizon - self.rounds)
             self._pending = Plan(arms, groups, repeats, problem=self.problem)
         return self._pending
 
@@ -201,6 +226,12 @@ class Policy(Stateful, ABC):
                 f"n_users must be greater than min_group_size={problem.min_group_size} for "
                 f"{type(self).__name__}; got {problem.shard_size}."
             )
+
+
+def _describe(choice: object) -> str:
+    if isinstance(choice, tuple | list):
+        return f"a {type(choice).__name__} of {len(choice)}"
+    return shortened(choice)
 
 
 def rounds_left(

@@ -21,6 +21,7 @@ class RandomPlay(Policy):
     """Every user plays a random arm in every round: any learner must have less regret."""
 
     takes_groups = True  # it learns from none
+    takes_shards = True
 
     def _choose(self) -> Choice:
         problem = self.problem
@@ -39,6 +40,8 @@ class BestArm(Policy):
     arm
         The arm, or one for each shard. ``simulate`` fills in the best single arm in hindsight.
     """
+
+    takes_shards = True
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator, arm: ArrayLike = 0) -> None:
         super().__init__(problem, rng=rng)
@@ -67,6 +70,7 @@ class Thompson(Policy):
     """
 
     anonymous = False
+    takes_shards = True
     changing = (*Policy.changing, "_sums", "_counts")
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator, model: str = "beta") -> None:
@@ -103,6 +107,7 @@ class UCB(Policy):
     """
 
     anonymous = False
+    takes_shards = True
     changing = (*Policy.changing, "_means", "_counts", "_widths")
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator) -> None:

@@ -10,8 +10,9 @@ import hashlib
 import inspect
 import pickle
 import sys
+import traceback
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from operator import attrgetter
@@ -23,6 +24,8 @@ from shoal.model.numbers import shortened
 from shoal.policies.base import Policy
 
 GROUP = "shoal.policies"
+
+_KNOWN_PACKAGES = {"shoal", *sys.stdlib_module_names}
 
 PolicyMaker: TypeAlias = Callable[..., Policy]
 """A class of policies, or anything else that makes one from (problem, rng=..., **options)."""
@@ -62,6 +65,11 @@ got 'shoal.policies.baselines:UBC': module 'shoal.policies.baselines' has no att
 def check_maker(maker: Any) -> PolicyMaker:
     """Return what can make a policy, or refuse it; it is not called."""
     fits = issubclass(maker, Policy) if isinstance(maker, type) else callable(maker)
+    if fits and inspect.isabstract(maker):
+        raise InvalidInputError(
+            f"a policy's class must define _choose and _learn; got {maker.__name__} without "
+            f"{' and '.join(sorted(maker.__abstractmethods__))}."
+        )
     if fits:
         try:
             inspect.signature(maker).bind_partial(None, rng=None)
@@ -82,6 +90,8 @@ def label(policy: PolicyLike) -> str:
     >>> label("shoal"), label(UCB)
     ('shoal', 'UCB')
     """
+    if isinstance(policy, partial) and not hasattr(policy, "__name__"):
+        return label(policy.func)
     return policy if isinstance(policy, str) else getattr(policy, "__name__", type(policy).__name__)
 
 
@@ -125,11 +135,42 @@ def is_sendable(policy: PolicyLike) -> bool:
 
 
 def code_hash(name: str) -> str:
-    """Return a hash of the file that defines a policy, so that results of other code differ."""
-    maker = load_maker(name)
+    """Return a hash of the files that define a policy, so that results of other code differ.
+
+    They are the file of the class and those of its base classes, but for Shoal's and Python's; of a
+    function, its own.
+    """
+    maker = inspect.unwrap(load_maker(name))
+    parts = [maker]
+    if isinstance(maker, type):
+        parts += [base for base in maker.__mro__[1:] if _package(base) not in _KNOWN_PACKAGES]
+    files = dict.fromkeys(map(_source_file, parts))
+    sources = [file.read_bytes() if file else name.encode() for file in files]
+    return hashlib.sha256(b"\0".join([name.encode(), *sources])).hexdigest()[:20]
+
+
+def own_place(error: BaseException) -> str:
+    """Say where in code outside Shoal, Python and installed packages an error came from.
+
+    Empty where there is no such place.
+    """
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    for frame in reversed(frames):
+        file = Path(frame.f_code.co_filename)
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package not in _KNOWN_PACKAGES and "site-packages" not in file.parts:
+            return f"{file}, line {frame.f_lineno}, in {frame.f_code.co_name}"
+    return ""
+
+
+def _package(part: Any) -> str:
+    return str(part.__module__).partition(".")[0]
+
+
+def _source_file(part: Any) -> Path | None:
+    """Return the file that defines a class or function, None where there is none to read."""
     try:
-        file = inspect.getsourcefile(inspect.unwrap(maker))
-        source = Path(file or "").read_bytes()
+        file = Path(inspect.getsourcefile(part) or "")
     except (OSError, TypeError):
-        source = name.encode()  # without a file there is nothing but the name
-    return hashlib.sha256(source).hexdigest()[:20]
+        return None
+    return file if file.is_file() else None

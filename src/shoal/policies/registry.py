@@ -51,6 +51,7 @@ class Entry:
     hindsight: bool = False  # the means must be known beforehand
     allows: bool = False  # Policy.allow can restrict which arms users play
     regroups: bool = False  # Policy.regroup can take groups that were drawn elsewhere
+    takes_shards: bool = True  # it learns in each shard of a problem as if there were no other
     fixed: Mapping[str, Any] = field(default_factory=dict)  # options that the name decides
 
     @property
@@ -182,6 +183,12 @@ def find_policy(policy: PolicyLike) -> Entry:
         if policy in POLICIES:
             return POLICIES[policy]
         if ":" not in policy and policy not in installed():
+            if ("." in policy or policy != policy.lower()) and policy.lower() not in POLICIES:
+                module, _, name = policy.rpartition(".")
+                raise InvalidInputError(
+                    f"policy must be a known name, or module:Class for one of your own, as in "
+                    f"{module or 'module'}:{name}; got {policy!r}."
+                )
             raise UnknownNameError("policy", policy, [*POLICIES, *installed()])
         maker = load_maker(policy)
     else:
@@ -194,6 +201,7 @@ def find_policy(policy: PolicyLike) -> Entry:
         guarantee="",
         allows=getattr(maker, "_allow", Policy._allow) is not Policy._allow,
         regroups=bool(getattr(maker, "takes_groups", False)),
+        takes_shards=bool(getattr(maker, "takes_shards", False)),
     )
 
 
@@ -215,11 +223,23 @@ def make_policy(
         raise InvalidInputError(f"problem must be a Problem; got {shortened(problem)}.")
     entry, chosen = find_policy(policy), check_options(policy, options or {})
     if problem.horizon is None and "T" in entry.needs.split(", "):
-        raise InvalidInputError(f"policy {policy!r} needs a horizon; got None.")
-    learner = entry.policy(problem, rng=generator("rng", rng), **entry.fixed, **chosen)
+        raise InvalidInputError(f"policy {label(policy)!r} needs a horizon; got None.")
+    keywords = {"rng": generator("rng", rng), **entry.fixed, **chosen}
+    try:
+        inspect.signature(entry.policy).bind(problem, **keywords)
+    except TypeError as error:
+        raise InvalidInputError(
+            f"policy must be made from (problem, *, rng) and its options; got {label(policy)!r}: "
+            f"{error}."
+        ) from None
+    learner = entry.policy(problem, **keywords)
     if not isinstance(learner, Policy):
         raise InvalidInputError(
             f"policy must make a shoal.policies.Policy; got {shortened(learner)} of {policy!r}."
+        )
+    if not hasattr(learner, "problem"):
+        raise InvalidInputError(
+            f"{type(learner).__name__}.__init__ must call super().__init__(problem, rng=rng)."
         )
     learner.origin = Origin(identity(policy), chosen)
     return learner
@@ -231,8 +251,9 @@ def load_policy(path: str | Path, *, policy: PolicyLike | None = None) -> Policy
     Parameters
     ----------
     policy
-        Your own class, or ``module:Class``, where the file is one of a policy of your own: a file
-        never decides what is imported. It must have the name of the class that was saved.
+        Your own class, or ``module:Class``, where the file is one of a policy of your own. It must
+        have the name of the class that was saved. A file may name a policy of Shoal or of an
+        installed distribution (``find_policy``); a ``module:Class`` in it is never imported.
     """
     content = read_saved(Path(path))
     try:

@@ -2,7 +2,8 @@
 
 The file is a line ``shoal-policy VERSION SHA256``, then MessagePack (``model.container``), whose
 hash is that of the line: a map of ``policy``, ``options``, ``problem`` and ``state``. Reading it
-runs no code: a policy of one's own is imported only if the caller names it.
+runs no code of the file. The policy of an installed distribution is imported by its name; any other
+policy of one's own only if the caller names it.
 """
 
 from dataclasses import fields

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from shoal.errors import InvalidInputError, UnknownNameError
@@ -168,3 +169,23 @@ def test_too_few_users_for_the_groups_that_are_not_named_are_told(tmp_path: Path
 def test_an_unknown_reward_is_told(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'gaussian'"):
         read(tmp_path, 'policies = "random"\nrewards = "gausian"\n')
+
+
+def test_single_values_are_taken_as_in_a_file() -> None:
+    one = Configuration(
+        policies="shoal", users=12, horizon=20, participation=np.float64(0.5),
+        options={"shoal": {"drift": 0.1}},
+    )  # fmt: skip
+    several = Configuration(
+        policies=["shoal"], users=[12], horizon=(20,), participation=[0.5],
+        options={"shoal": {"drift": [0.1]}},
+    )  # fmt: skip
+    assert one == several
+    assert one.as_json() == several.as_json()
+
+
+def test_an_unknown_name_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match=r"got 'n_users': did you mean 'users'"):
+        Configuration(policies="random", n_users=12)  # type: ignore[call-arg]
+    with pytest.raises(UnknownNameError, match=r"policy with options .*got 'shoal'"):
+        Configuration(policies="random", options={"shoal": {"drift": 0.1}})

@@ -5,8 +5,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from shoal.experiments.setting import GIVEN, PAPER_SETTING, Setting
 from shoal.experiments.sweep.toml import Toml
 from shoal.instances import INSTANCES
 from shoal.model import Problem
-from shoal.model.numbers import whole_number
+from shoal.model.numbers import plain, whole_number
 from shoal.policies import POLICIES, find_policy, make_policy
 from shoal.policies.own import code_hash, importable
 from shoal.policies.tuned import resolve_options
@@ -40,7 +41,7 @@ AXES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """The values of a grid; a cell is one of each.
+    """The values of a grid, one or several of each; a cell is one of each.
 
     A policy of your own is ``module:Class``, or the class itself, from a module that other
     processes can import. ``options`` holds, by policy and option, the values to try. ``runs`` is
@@ -48,24 +49,41 @@ class Configuration:
     ``tuned=False`` the policy's defaults; None leaves it to the folder, and is True in a new one.
     """
 
-    policies: Sequence[Any]
-    instances: Sequence[str] = ("uniform",)
-    users: Sequence[int] = (50,)
-    arms: Sequence[int] = (5,)
-    min_group_size: Sequence[int] = (4,)
-    horizon: Sequence[int] = (100_000,)
-    rewards: Sequence[str] = ("bernoulli",)
-    participation: Sequence[float] = (1.0,)
-    seed: Sequence[int] = (0,)
-    options: Mapping[Any, Mapping[str, Sequence[Any]]] = field(default_factory=dict)
+    policies: Any
+    instances: Sequence[str] | str = ("uniform",)
+    users: Sequence[int] | int = (50,)
+    arms: Sequence[int] | int = (5,)
+    min_group_size: Sequence[int] | int = (4,)
+    horizon: Sequence[int] | int = (100_000,)
+    rewards: Sequence[str] | str = ("bernoulli",)
+    participation: Sequence[float] | float = (1.0,)
+    seed: Sequence[int] | int = (0,)
+    options: Mapping[Any, Mapping[str, Any]] = field(default_factory=dict)
     runs: int = 20
     tuned: bool | None = None
 
+    def __new__(cls, **values: Any) -> Self:
+        """Refuse an unknown name, with the nearest one that is known."""
+        known = [part.name for part in fields(cls)]
+        for name in values:
+            if name not in known:
+                raise UnknownNameError("argument of Configuration", name, known)
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         """Name policies so that a later process finds them; refuse a grid that no memory holds."""
-        object.__setattr__(self, "policies", tuple(importable(p) for p in self.policies))
-        named = {importable(policy): values for policy, values in self.options.items()}
+        for key in AXES:
+            object.__setattr__(self, key, _as_tuple(getattr(self, key)))
+        policies = tuple(importable(policy) for policy in _as_tuple(self.policies))
+        object.__setattr__(self, "policies", policies)
+        named = {
+            importable(policy): {name: _as_tuple(values) for name, values in options.items()}
+            for policy, options in self.options.items()
+        }
         object.__setattr__(self, "options", named)
+        for policy in named:
+            if policy not in policies:
+                raise UnknownNameError("policy with options", policy, policies)
         if self.n_cells > MOST_CELLS:
             raise InvalidInputError(
                 f"a sweep must have at most {MOST_CELLS:,} cells; got {self.n_cells:,}."
@@ -75,10 +93,12 @@ class Configuration:
     def n_cells(self) -> int:
         """Settings × points × blocks of runs."""
         settings = math.prod(len(getattr(self, key)) for key in AXES if key != "users")
-        points = sum(
-            math.prod(map(len, self.options.get(policy, {}).values())) for policy in self.policies
-        )
-        return settings * points * sum(-(-self.runs // runs_per_cell(n)) for n in self.users)
+        n_cells: int = 0
+        for policy, n_users in product(self.policies, _as_tuple(self.users)):
+            points = math.prod(map(len, self.options.get(policy, {}).values()))
+            size = runs_per_cell(n_users, takes_shards=find_policy(policy).takes_shards)
+            n_cells += settings * points * -(-self.runs // size)
+        return n_cells
 
     def code(self) -> dict[str, str]:
         """Return a hash of the file that defines each policy that is not Shoal's own."""
@@ -93,6 +113,7 @@ class Configuration:
         """
         hashes = self.code() if code is None else code
         tuned = self.tuned is not False
+        takes_shards = {policy: find_policy(policy).takes_shards for policy in self.policies}
         points = {
             name: [
                 (policy, resolve_options(policy, point, instance=name, tuned=tuned))
@@ -114,7 +135,9 @@ class Configuration:
             )
             for setting in (Setting(**values) for values in combinations(grid))
             for policy, options in points[setting.instance]
-            for first_run, n_runs in blocks(setting.n_users, self.runs)
+            for first_run, n_runs in blocks(
+                setting.n_users, self.runs, takes_shards=takes_shards[policy]
+            )
         ]
 
     def as_json(self) -> dict[str, Any]:
@@ -123,6 +146,12 @@ class Configuration:
         more |= {"code": code} if (code := self.code()) else {}
         content: dict[str, Any] = json.loads(json.dumps(asdict(self) | more))
         return content
+
+
+def _as_tuple(values: Any) -> tuple[Any, ...]:
+    """Return several values, or one, as a tuple with Python's numbers."""
+    several = isinstance(values, list | tuple | range | np.ndarray)
+    return tuple(plain(value) for value in values) if several else (plain(values),)
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
@@ -238,9 +267,10 @@ def _table(file: Toml, *keys: str) -> dict[str, Any]:
 
 def _try_options(file: Toml, configuration: Configuration) -> None:
     """Make each policy once with each of its options, so that a bad value is refused now."""
-    min_group_size = configuration.min_group_size[0]
-    n_users = min(configuration.users[0], max(MOST_USERS_TO_TRY, min_group_size + 1))
-    problem = Problem(n_users, configuration.arms[0], min_group_size, configuration.horizon[0])
+    keys = ("users", "arms", "min_group_size", "horizon")
+    n_users, n_arms, size, horizon = (getattr(configuration, key)[0] for key in keys)
+    n_users = min(n_users, max(MOST_USERS_TO_TRY, size + 1))
+    problem = Problem(n_users, n_arms, size, horizon)
     for policy, options in configuration.options.items():
         for point in combinations(options):
             try:

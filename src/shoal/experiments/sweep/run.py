@@ -17,6 +17,7 @@ from shoal.experiments.record import Run
 from shoal.experiments.sweep.configuration import Configuration, differences
 from shoal.experiments.sweep.folder import SweepFolder, write_result
 from shoal.experiments.sweep.results import cell_records
+from shoal.policies.own import own_place
 
 SECONDS_BETWEEN_WRITES = 1.0
 
@@ -137,7 +138,10 @@ def play(cell: Cell, tick: Tick) -> Run | str:
     try:
         return cell.play(lambda rounds: tick(rounds * users))
     except Exception as error:
-        return str(error) if isinstance(error, ShoalError) else f"{type(error).__name__}: {error}"
+        if isinstance(error, ShoalError):
+            return str(error)
+        place = own_place(error)
+        return f"{type(error).__name__}: {error}" + (f" ({place})" if place else "")
 
 
 class _ProgressFile:

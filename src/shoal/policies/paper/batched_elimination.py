@@ -82,6 +82,7 @@ class BatchedElimination(Policy):
     """
 
     changing = (*Policy.changing, "_active", "_batches", "_samples")
+    takes_shards = True
 
     problem: Problem
     _: KW_ONLY

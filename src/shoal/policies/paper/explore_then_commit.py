@@ -30,6 +30,7 @@ class ExploreThenCommit(Policy):
     """
 
     changing = (*Policy.changing, "_samples", "_explored")
+    takes_shards = True
 
     def __init__(
         self, problem: Problem, *, rng: np.random.Generator, exploration: float = 1.0

@@ -45,6 +45,7 @@ class Guaranteed(Policy):
 
     changing = (*Policy.changing, "learner", "_forced", "_fence", "_eligible", "_next")
     takes_merged = True
+    takes_shards = True
 
     def __init__(
         self, learner: Policy, *, share: float = SHARE, gamma: float | None = None

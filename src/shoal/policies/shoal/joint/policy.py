@@ -67,6 +67,7 @@ class JointPolicy(Policy):
     changing = (*Policy.changing, "posterior", "_recruits", "_allowed")
     takes_merged = True
     takes_groups = True
+    takes_shards = True
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator, drift: float = 0.0) -> None:
         super().__init__(problem, rng=rng)

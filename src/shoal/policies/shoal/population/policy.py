@@ -40,6 +40,7 @@ class PopulationPolicy(Policy):
     changing = (*Policy.changing, "shards")
     takes_merged = True
     takes_groups = True
+    takes_shards = True
 
     def __init__(self, problem: Problem, *, rng: np.random.Generator, drift: float = 0.0) -> None:
         super().__init__(problem, rng=rng)
