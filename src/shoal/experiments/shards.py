@@ -17,7 +17,8 @@ from shoal.engines import Engine, Steps
 from shoal.experiments.cells import Cell, choose_engine
 from shoal.experiments.record import Run
 from shoal.experiments.run import N_CHECKPOINTS
-from shoal.experiments.setting import SettingOptions, make_setting
+from shoal.experiments.setting import SettingOptions, check_arguments, make_setting
+from shoal.kernels import compilation_notice
 from shoal.model import Problem
 from shoal.policies.own import PolicyLike
 from shoal.policies.tuned import resolve_options
@@ -61,6 +62,7 @@ def simulate_shards(
     >>> run.curves.shape, run.smallest_group
     ((4, 20), 5)
     """
+    check_arguments(simulate_shards, setting)
     if "setting" not in setting:
         setting.setdefault("instance", "clustered")
     whole = make_setting(setting)
@@ -72,11 +74,11 @@ def simulate_shards(
         for number in range(problem.n_shards)
     ]
     results = choose_engine(cells, engine).run(Steps(Cell.start), cells, tick=progress)
-    runs = [run for _, run in sorted(results, key=itemgetter(0))]
-    played = runs[0].problem
+    with compilation_notice():
+        runs = [run for _, run in sorted(results, key=itemgetter(0))]
     return replace(
         runs[0],
-        problem=replace(played, n_users=problem.n_users, n_shards=problem.n_shards),
+        problem=replace(runs[0].problem, n_users=problem.n_users, n_shards=problem.n_shards),
         curves=np.concatenate([run.curves for run in runs]),
         smallest_group=min((run.smallest_group for run in runs if run.smallest_group), default=0),
         withheld=sum(run.withheld for run in runs),
