@@ -98,15 +98,15 @@ def _panel(
         .encode(y=alt.Y("low:Q", title=""), y2="high:Q", x=alt.value(0), x2=alt.value(WIDTH))
     )
     rules = base.mark_rule(color=GREY, strokeDash=[4, 3])
-    align = "right" if names_at == WIDTH else "center"
+    sides: dict[str, dict[str, Any]] = {
+        names["best_arm"]: {"baseline": "top", "dy": 4},
+        names["full_knowledge"]: {"baseline": "bottom", "dy": -4},
+    }
     texts = [
         base.transform_filter(alt.datum.name == name)
-        .mark_text(align=align, baseline=baseline, dx=-4, dy=dy, color=GREY)
+        .mark_text(align="right" if names_at == WIDTH else "center", dx=-4, color=GREY, **side)
         .encode(x=alt.value(names_at), text="name:N")
-        for name, baseline, dy in (
-            (names["best_arm"], "top", 4),
-            (names["full_knowledge"], "bottom", -4),
-        )
+        for name, side in sides.items()
     ]
     all_layers = [alt.LayerChart(layer=[bands, rules, *texts]), *layers]
     return alt.LayerChart(layer=all_layers, width=WIDTH, height=HEIGHT, title=title)

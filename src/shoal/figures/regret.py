@@ -22,7 +22,7 @@ from shoal.figures.style import (
 WIDTH, HEIGHT = 560, 360
 RUN_POINTS = 50
 """Checkpoints of a single run that are drawn, at most."""
-ROUNDING = 1e-9
+LEAST_SHARE = 1e-9
 """Regret below this share of the highest is a rounding error."""
 MAX_RUNS = 100
 """Single runs of a policy that are drawn, at most."""
@@ -92,11 +92,11 @@ def _domain(curves: pl.DataFrame, runs: pl.DataFrame | None) -> tuple[float, flo
 
     A line starts with its first regret above 0; a band is cut at the axis.
     """
-    drawn = curves["mean"] if runs is None else pl.concat([curves["mean"], runs["regret"]])
-    highest = max(drawn.max(), curves["high"].max() or 0.0)
+    drawn = curves["mean"].to_list() + ([] if runs is None else runs["regret"].to_list())
+    highest = max(*drawn, *curves["high"].drop_nulls())
     if highest <= 0:
         return 0.5, 1.0  # nobody has lost anything
-    return drawn.filter(drawn > ROUNDING * highest).min(), highest * 1.05
+    return min(regret for regret in drawn if regret > LEAST_SHARE * highest), highest * 1.05
 
 
 def _ticks(low: float, high: float) -> list[float]:
