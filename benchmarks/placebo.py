@@ -286,7 +286,7 @@ def _write(
         "Half the width of the interval of the possible gain, 800 users, 4 arms, rate 0.2:",
         table(["tastes", *(f"{rows} rows a user" for rows in WIDTHS)], widths),
         "## Following the advice",
-        f"A log that can't tell says how many more rows a user would show a gain of "
+        f"A log that can't tell says how many more rows a user it takes to show a gain of "
         f"{WORTHWHILE:.0%}. Here the true gain of full knowledge is just that; {N_FOLLOWED} logs "
         "with so many more rows were made for each. In its simulations three quarters of the logs "
         "show it; the aim is between a half and nine tenths.",

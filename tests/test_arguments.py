@@ -115,11 +115,32 @@ BAD: dict[str, tuple[Call, str]] = {
     ),
     "a horizon that is missing": (
         lambda: simulate("random", MEANS, min_group_size=3),
-        "horizon must be a whole number of at least 1; got none",
+        "horizon must be given, a whole number of at least 1",
     ),
     "a misspelt argument": (
         lambda: simulate("random", MEANS, min_group_size=3, horizn=5),
-        "argument must be a known name; got 'horizn': did you mean 'horizon'",
+        "argument of simulate must be a known name; got 'horizn': did you mean 'horizon'",
+    ),
+    "rounds": (
+        lambda: compared(rounds=5),
+        "argument of compare .* got 'rounds': did you mean horizon\\? Known: engine, horizon, ",
+    ),
+    "runs": (lambda: compared(runs=2), "got 'runs': did you mean n_runs\\? Known: .*n_runs"),
+    "workers": (
+        lambda: priced(workers=1),
+        r"argument of price .* did you mean engine=LocalEngine\(n_workers=...\)\? Known: at_least",
+    ),
+    "an engine's name": (
+        lambda: compared(engine="ray"),
+        r"engine must be an Engine, such as LocalEngine\(n_workers=2\).*; got 'ray'",
+    ),
+    "users of other means": (
+        lambda: simulate("random", MEANS, n_users=50, **RULES),
+        "n_users must be left out beside means, which have 6; got 50",
+    ),
+    "arms of other means": (
+        lambda: compared(means=MEANS, n_arms=3),
+        "n_arms must be left out beside means, which have 2; got 3",
     ),
     "a truth value as a count": (
         lambda: Problem(n_users=True, n_arms=2, min_group_size=1),
@@ -207,7 +228,10 @@ BAD: dict[str, tuple[Call, str]] = {
     "a user who is not there": (lambda: plan().add_up({6: 1}), "n_users-1=5; got 6"),
     "a user twice": (lambda: plan().add_up([(1, 1), (1, 0)]), "must name each user once"),
     "rewards that are one number": (lambda: plan().add_up(5), "rewards must be a mapping.*got 5"),
-    "one round too many": (lambda: plan().add_up({}, {}), "each of the plan's 1 rounds; got 2"),
+    "one round too many": (
+        lambda: plan().add_up({}, {}),
+        "each round of the plan, 1 in all; got 2",
+    ),
     "a frame of three columns": (
         lambda: plan().add_up(frame(c=0.5)),
         r"rewards must have two columns, user and reward; got \['a', 'b', 'c'\]",

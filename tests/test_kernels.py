@@ -34,14 +34,25 @@ def above(number: int) -> int:
 """
 CALL = "from shoal.caller import above; print(above(3))"
 RESULT = "7\n"
+WATCHED_CALL = """
+from shoal import kernels
+from shoal.caller import above
+
+kernels.SHORT_SECONDS = -1.0
+with {}kernels.compilation_notice():
+    print(above(3))
+"""
 
 
 def run(folder: Path, *, cache: str = "cache") -> str:
+    return call(folder, CALL, cache=cache).stdout
+
+
+def call(folder: Path, code: str, *, cache: str) -> subprocess.CompletedProcess[str]:
     env = os.environ | {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / cache)}
-    done = subprocess.run(
-        [sys.executable, "-c", CALL], env=env, capture_output=True, text=True, check=True
+    return subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
     )
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +117,17 @@ def test_caches_that_nobody_uses_are_deleted(
     kernels.cache_folder.__wrapped__(Path(kernels.__file__))
     assert recent.is_dir()
     assert not old.exists()
+
+
+def test_a_program_says_once_that_it_compiles_and_nothing_where_there_is_a_cache(
+    copy: Path,
+) -> None:
+    first, second = (call(copy, WATCHED_CALL.format(""), cache="notice") for _ in range(2))
+    assert first.stderr == "compiling, once: the next start is quicker\n"
+    assert second.stderr == ""
+    assert first.stdout == second.stdout == RESULT
+
+
+def test_a_program_says_nothing_where_somebody_else_watches(copy: Path) -> None:
+    watched = WATCHED_CALL.format("kernels.on_compile(lambda: None), ")
+    assert call(copy, watched, cache="watched").stderr == ""

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
 from html.parser import HTMLParser
+from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import altair as alt
@@ -10,13 +17,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from shoal import Plan, Problem, compare, price, simulate
+from shoal import Plan, Problem, Roster, compare, make_policy, price, simulate
 from shoal.engines import LocalEngine
+from shoal.instances import from_log
 from shoal.notebook import html_table
 
+ROOT = Path(__file__).parents[1]
 PROBLEM = Problem(n_users=6, n_arms=2, min_group_size=3)
 PLAN = Plan([0] * 3 + [1] * 3, [0] * 3 + [-1] * 3, problem=PROBLEM)
 HERE = LocalEngine(n_workers=1)
+LOG = pl.DataFrame({"user": [1, 1, 2, 2], "arm": ["a", "b"] * 2, "reward": [0.0, 1.0, 0.5, 0.5]})
 
 
 def results() -> dict[str, Any]:
@@ -28,6 +38,7 @@ def results() -> dict[str, Any]:
         "Run": simulate("best-arm", np.eye(6, 2), min_group_size=3, horizon=20),
         "Comparison": compare(policies=["random", "best-arm"], min_group_size=3, **small),
         "Price": price(policy="random", rate=0.2, min_group_sizes=[2, 5], **small),
+        "Log": from_log(LOG),
     }
 
 
@@ -68,7 +79,9 @@ def test_text_in_a_table_is_escaped() -> None:
 
 
 def test_results_have_frames_that_say_the_same(every_result: dict[str, Any]) -> None:
-    frames = {name: r.to_frame() for name, r in every_result.items() if name != "Problem"}
+    frames = {
+        name: r.to_frame() for name, r in every_result.items() if name not in ("Problem", "Log")
+    }
     assert frames["Plan"].to_dicts()[3] == {"user": 3, "arm": 1, "group": -1}
     assert frames["Feedback"].to_dicts() == [
         {"group": 0, "arm": 0, "reports": 3, "rounds": 1, "total": 3.0}
@@ -90,3 +103,58 @@ def test_results_draw_charts_of_their_numbers(every_result: dict[str, Any]) -> N
     bars = PLAN.plot().to_dict()
     data = bars["datasets"][bars["layer"][0]["data"]["name"]]
     assert [(row["arm"], row["group"], row["users"]) for row in data] == [(0, 0, 3), (1, -1, 3)]
+
+
+def test_what_has_no_table_is_one_short_line_too() -> None:
+    rng = np.random.default_rng(0)
+    policy = make_policy("random", PROBLEM, rng=rng)
+    assert repr(policy) == f"RandomPlay({PROBLEM!r}, rounds=0)"
+    many = Roster(range(9), arms=[f"arm-{number}" for number in range(100)])
+    assert len(repr(many)) < 120
+    assert len(repr(from_log(LOG).population)) < 120
+
+
+def test_a_comparisons_table_has_the_instances_in_the_order_that_was_asked_for() -> None:
+    result = compare(
+        instances=["uniform", "linear"], policies="random", horizon=20, n_runs=2, engine=HERE
+    )
+    table = result._repr_html_()
+    assert table.index("uniform") < table.index("linear")
+    assert "none" in table, "no group was seen"
+
+
+def test_a_price_names_arguments_and_its_repr_an_attribute(every_result: dict[str, Any]) -> None:
+    answer = every_result["Price"]
+    assert answer.recommended is None
+    assert repr(answer).endswith("recommended=None)")
+    assert "--" not in answer._repr_html_()
+
+
+def test_a_chart_can_be_drawn_without_a_network(every_result: dict[str, Any]) -> None:
+    with alt.renderers.enable("svg"):
+        bundle = every_result["Run"].plot()._repr_mimebundle_()
+    assert list(bundle) == ["image/svg+xml"]
+
+
+def test_the_first_cell_of_a_notebook_keeps_progress_out_of_the_outputs() -> None:
+    """A command of a notebook writes to a pseudo-terminal."""
+    notebooks = run_path(str(ROOT / "docs/_extensions/notebooks.py"))
+    command = "import subprocess; subprocess.run(['shoal', 'simulate', 'random', '--horizon', '9'])"
+    master, slave = pty.openpty()
+    env = os.environ | {"PATH": os.defpath, "TERM": "xterm"}
+    child = subprocess.Popen(
+        [sys.executable, "-c", f"{notebooks['SETUP']}\n{command}"],
+        env=env,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+    )
+    os.close(slave)
+    output = b""
+    with suppress(OSError):  # the end of a terminal
+        while part := os.read(master, 4096):
+            output += part
+    os.close(master)
+    assert child.wait() == 0
+    assert b"regret so far" in output
+    assert b"\x1b" not in output

@@ -1,7 +1,8 @@
-"""Offer every tutorial as a notebook, made from the page itself.
+"""Offer every tutorial and the gallery as a notebook, made from the page itself.
 
 Python blocks become cells, commands become cells that call them, and the output that a page shows
-is that of its cell. What the tests run is the page, so a notebook has no text or code of its own.
+is that of its cell. What the tests run is the page, so a notebook has no text or code of its own,
+but for the first cell of one that calls commands.
 """
 
 from __future__ import annotations
@@ -16,7 +17,18 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 FOLDER = "notebooks"
-SECTION = "tutorials/"
+PAGES = ("tutorials/", "gallery")
+"""How the names of pages begin that are notebooks too."""
+
+SETUP = """\
+import os
+import sys
+from pathlib import Path
+
+# Commands: the shoal beside this Python, and outputs without progress bars.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+os.environ["TERM"] = "dumb"
+"""
 BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<body>.*?)^```$\n?", re.M | re.S)
 IMAGE_OR_LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!http)[^)\s]+\)")
 Cell = dict[str, Any]
@@ -71,7 +83,10 @@ def _cell(kind: str, source: str, **more: Any) -> Cell:
 
 def notebook(text: str) -> dict[str, Any]:
     """Return the notebook of a page, in version 4.5 of Jupyter's format."""
-    numbered = [{**cell, "id": f"cell-{i}"} for i, cell in enumerate(cells(text))]
+    content = cells(text)
+    if any(cell["source"][0].startswith("!") for cell in content if cell["cell_type"] == "code"):
+        content.insert(1, _cell("code", SETUP, execution_count=None, outputs=[]))
+    numbered = [{**cell, "id": f"cell-{i}"} for i, cell in enumerate(content)]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     return {
         "nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": numbered,
@@ -79,21 +94,21 @@ def notebook(text: str) -> dict[str, Any]:
 
 
 def add_link(app: Sphinx, doctree: nodes.document) -> None:
-    """Put a link to the notebook below the title of a tutorial."""
+    """Put a link to the notebook below the title of its page."""
     name = app.env.docname
     title = doctree.next_node(nodes.title)
-    if name.startswith(SECTION) and title is not None:
+    if name.startswith(PAGES) and title is not None:
         up = "../" * name.count("/")
         link = nodes.reference("", "Download this page as a notebook", refuri=_file(name, up))
         title.parent.insert(1, nodes.paragraph("", "", link, classes=["notebook"]))
 
 
 def write(app: Sphinx, error: Exception | None) -> None:
-    """Write the notebooks of all tutorials beside the site."""
+    """Write all notebooks beside the site."""
     if error or app.builder.format != "html":
         return
     for name in app.env.found_docs:
-        if name.startswith(SECTION):
+        if name.startswith(PAGES):
             text = Path(app.env.doc2path(name)).read_text(encoding="utf-8")
             target = Path(app.outdir, _file(name))
             target.parent.mkdir(exist_ok=True)

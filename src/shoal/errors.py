@@ -29,15 +29,17 @@ class LostTaskError(ShoalError):
 
 
 class UnknownNameError(InvalidInputError):
-    """A name that is not known, with the nearest known ones."""
+    """A name that is not known, with a ``suggestion`` or the nearest known ones."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        super().__init__(kind, name, sorted(known))  # what pickle hands to a copy
+    def __init__(self, kind: str, name: str, known: Iterable[str], suggestion: str = "") -> None:
+        super().__init__(kind, name, sorted(known), suggestion)  # what pickle hands to a copy
 
     def __str__(self) -> str:
-        kind, name, known = self.args
+        kind, name, known, suggestion = self.args
         near = get_close_matches(str(name), known, n=3, cutoff=0.5)
         hint = f"known: {', '.join(known)}."
-        if near:
+        if suggestion:
+            hint = f"did you mean {suggestion}? Known: {', '.join(known)}."
+        elif near:
             hint = f"did you mean {' or '.join(map(repr, near))}?"
         return f"{kind} must be a known name; got {name!r}: {hint}"

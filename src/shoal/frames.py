@@ -9,6 +9,7 @@ import numpy as np
 from shoal.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    import narwhals as nw
     import polars as pl
 
 
@@ -23,8 +24,26 @@ def read_frame(value: Any) -> pl.DataFrame | None:
         frame = frame.collect(backend="polars")
     if not isinstance(frame, nw.DataFrame):
         return None
-    polars_frame: pl.DataFrame = frame.to_polars()
-    return polars_frame
+    import polars as pl
+
+    return pl.DataFrame([_read_column(column) for column in frame.iter_columns()])
+
+
+def _read_column(column: nw.Series[Any]) -> pl.Series:
+    """Return a column as one of polars; text of pandas needs pyarrow there, or a list."""
+    import polars as pl
+
+    try:
+        try:
+            return column.to_polars()
+        except ImportError:
+            absent = column.is_null().to_list()
+            values = zip(column.to_list(), absent, strict=True)
+            return pl.Series(column.name, [None if gap else value for value, gap in values])
+    except (TypeError, ValueError):  # of polars, or of pyarrow
+        raise InvalidInputError(
+            f"column {column.name!r} must hold values of one type; got several."
+        ) from None
 
 
 def as_array(name: str, value: Any) -> np.ndarray[Any, np.dtype[Any]]:

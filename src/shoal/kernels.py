@@ -57,6 +57,9 @@ def kernel(*, fastmath: bool = False) -> Callable[[Kernel], Kernel]:
     return compile_lazily
 
 
+SHORT_SECONDS = 1.0
+"""Compilation that takes no longer is not announced in a program."""
+
 _watchers: list[Callable[[], None]] = []
 
 
@@ -73,6 +76,26 @@ def on_compile(call: Callable[[], None]) -> Iterator[None]:
             yield
     finally:
         _watchers.remove(call)
+
+
+@contextmanager
+def compilation_notice() -> Iterator[None]:
+    """Print a line to standard error where compilation takes long and nobody else watches it."""
+    if _watchers:  # a command has a line of its own; a worker tells its engine
+        yield
+        return
+    start, announced = 0.0, False
+
+    def announce() -> None:
+        nonlocal start, announced
+        start = start or time.monotonic()
+        if not announced and time.monotonic() - start > SHORT_SECONDS:
+            sys.stderr.write("compiling, once: the next start is quicker\n")
+            sys.stderr.flush()
+            announced = True
+
+    with on_compile(announce):
+        yield
 
 
 def announce_compilation() -> None:

@@ -324,6 +324,19 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments: list[str], message: st
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("command", [["simulate", "random"], ["compare", "--policies", "random"]])
+def test_other_numbers_than_those_of_the_means_are_refused(
+    command: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "means.csv"
+    file.write_text("0.1,0.2\n0.3,0.4\n0.5,0.6\n")
+    known = ["--means", str(file), "--min-group-size", "2", "--horizon", "5"]
+    assert run(*command, *known, "--users", "3").exit_code == 0
+    done = run(*command, *known, "--users", "50")
+    assert done.exit_code == 2
+    assert "n_users must be left out beside means, which have 3; got 50." in done.stderr
+
+
 def test_means_outside_zero_and_one_are_refused_with_their_place(tmp_path: Path) -> None:
     file = tmp_path / "means.csv"
     file.write_text("0.1,0.2\n0.3,1.4\n0.5,0.6\n")

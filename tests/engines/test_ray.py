@@ -197,5 +197,5 @@ def test_an_address_is_a_host_and_a_port(address: str) -> None:
 
 
 def test_an_address_without_ray_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="address must be left out without --engine ray"):
+    with pytest.raises(InvalidInputError, match="address must be left out of the engine"):
         make_engine("local", address="10.0.0.1:6379")

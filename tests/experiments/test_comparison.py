@@ -74,10 +74,11 @@ def test_the_interval_is_students() -> None:
 def test_one_run_has_no_interval(tmp_path: Path) -> None:
     result = compare(**{**SMALL, "n_runs": 1}, engine=HERE)
     assert result.summary()["high"].null_count() == 4
-    result.write(tmp_path / "out")
+    result.write(str(tmp_path / "out"))
+    assert Comparison.read(str(tmp_path / "out")).records.equals(result.records)
     json.dumps(result.summary().to_dicts(), allow_nan=False)
     for name, figure in regret_figures(result.curves()).items():
-        save(figure, tmp_path / name)
+        save(figure, str(tmp_path / name))
 
 
 def test_own_means_replace_the_instances() -> None:

@@ -52,6 +52,25 @@ def test_lines_differ_in_dash_and_labels_stand_at_their_ends() -> None:
     assert labels["mark"]["type"] == "text"
 
 
+def test_the_axis_of_regret_begins_at_the_least_that_a_line_shows() -> None:
+    records = pl.DataFrame(
+        {"instance": "uniform", "policy": policy, "run": run, "round": t, "regret": regret}
+        for policy, run, t, regret in (
+            ("a", 0, 1, 0.0), ("a", 0, 9, 40.0), ("a", 1, 1, 3.0), ("a", 1, 9, 60.0),
+            ("b", 0, 1, 0.0), ("b", 0, 9, 0.0), ("b", 1, 1, 0.0), ("b", 1, 9, 0.0),
+        )
+    )  # fmt: skip
+    curves = records.group_by("instance", "policy", "round", maintain_order=True).agg(
+        mean=pl.mean("regret"), low=-pl.max("regret"), high=pl.max("regret")
+    )
+    spec = regret_figures(curves, records=records)["uniform"].to_dict()
+    _, runs, means, labels = spec["layer"]
+    assert means["encoding"]["y"]["scale"]["domain"] == [1.5, 63.0]
+    assert "log scale" in means["encoding"]["y"]["title"]
+    for layer, n_rows in ((runs, 3), (means, 2), (labels, 2)):  # of b, there is only the name
+        assert len(spec["datasets"][layer["data"]["name"]]) == n_rows
+
+
 def test_many_runs_of_many_policies_are_as_many_rows_as_altair_takes() -> None:
     """Six policies, 120 runs and 100 checkpoints: 60,000 rows of records."""
     policy, run, t = np.meshgrid(np.arange(6), np.arange(120), np.arange(1, 101), indexing="ij")

@@ -82,7 +82,7 @@ def test_bad_npy_files_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["none.csv", "none.parquet", "none.npy"])
 def test_a_file_that_is_not_there_is_refused_by_name(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InvalidInputError, match=f"{name} must be a file to read; got nothing"):
+    with pytest.raises(InvalidInputError, match=f"{name} must be a file to read; it does"):
         load_means(tmp_path / name)
 
 

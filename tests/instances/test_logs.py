@@ -149,7 +149,7 @@ def test_copies_are_told_from_chance(rate: float) -> None:
     seconds = rows.drop("receipt").with_columns(day=rng.integers(10**6, size=4_000))
     copied = from_log(pl.concat([seconds, seconds.head(100)]), time="day").profile
     assert not copied.duplicates_by_chance
-    assert "--drop-duplicates leaves them out" in str(copied)
+    assert "drop_duplicates=True leaves them out" in str(copied)
 
 
 def test_tastes_and_sessions_are_no_copies() -> None:
@@ -230,7 +230,7 @@ def test_the_profile_says_what_a_log_looks_like() -> None:
     ]
     some = from_log(LOG.with_columns(user=pl.Series(["b", "a", "a", "a", "a"]))).profile
     assert some.warnings == [
-        "1 of 2 users have one row, which says nothing about how users differ; --min-user-rows 2 "
+        "1 of 2 users have one row, which says nothing about how users differ; min_user_rows=2 "
         "leaves them out."
     ]
 
@@ -358,7 +358,7 @@ def test_bad_logs_are_refused_in_one_line(tmp_path: Path) -> None:
     ):
         from_log(tmp_path / "log.txt")
     with pytest.raises(
-        InvalidInputError, match=r"none\.csv must be a file to read; got nothing there"
+        InvalidInputError, match=r"none\.csv must be a file to read; it does not exist"
     ):
         from_log(tmp_path / "none.csv")
     (tmp_path / "empty.csv").write_text("")

@@ -36,7 +36,9 @@ def test_a_seat_is_never_used_again(tmp_path: Path) -> None:
     assert again.join("a") == 3, "back, in a new seat"
     assert again.users == ["b", "c", "a"]
     assert again.eligible()[:, 0].tolist() == [False, True, True, True]
-    with pytest.raises(InvalidInputError, match="must find one of 4 seats free; got 'd'"):
+    with pytest.raises(
+        InvalidInputError, match="must have a free seat to join; got 'd', and all 4"
+    ):
         again.join("d")
 
 
@@ -49,7 +51,7 @@ def test_a_plan_of_another_size_is_refused() -> None:
 
 def test_other_files_and_later_versions_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "roster.json"
-    with pytest.raises(InvalidInputError, match="got nothing there"):
+    with pytest.raises(InvalidInputError, match="it does not exist"):
         Roster.load(path)
     for text in ("", "[]", '{"shoal_roster": 1}', "\x00"):
         path.write_text(text)

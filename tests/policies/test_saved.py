@@ -51,7 +51,7 @@ def test_a_saved_policy_goes_on_bit_for_bit(
 
 def test_what_is_no_saved_policy_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "learner"
-    with pytest.raises(InvalidInputError, match="got nothing there"):
+    with pytest.raises(InvalidInputError, match="it does not exist"):
         load_policy(path)
     with pytest.raises(InvalidInputError, match="must be a readable file"):
         load_policy(tmp_path)

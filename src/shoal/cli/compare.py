@@ -47,6 +47,8 @@ def command(
         from shoal.experiments.comparison import PAPER_POLICIES, compare, new_folder
         from shoal.instances import load_means
 
+    if means_file:
+        experiment = options.beside_means(experiment)
     with console.progress("comparing") as progress:
         result = compare(
             policies=policies or PAPER_POLICIES,

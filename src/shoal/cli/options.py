@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from shoal.cli import console
 from shoal.cli.choices import NameChoice
@@ -102,6 +103,16 @@ of_policy = combined(
     ),
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
+
+
+def beside_means(values: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the numbers of users and arms that nobody typed: the means have their own."""
+    source = click.get_current_context().get_parameter_source
+    return {
+        name: value
+        for name, value in values.items()
+        if name not in ("n_users", "n_arms") or source(name) is not ParameterSource.DEFAULT
+    }
 
 
 def experiment(policies: str, runs: str) -> Callable[[Command], Command]:

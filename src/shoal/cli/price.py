@@ -33,6 +33,14 @@ OPTIONS = {
 }
 """The options whose parameters have other names in Python."""
 
+ADVICE = {
+    "n_runs=": "--runs ",
+    "n_runs": "--runs",
+    "drop_duplicates=True": "--drop-duplicates",
+    "min_user_rows=": "--min-user-rows ",
+}
+"""What sentences for Python advise, and what that is here."""
+
 
 @click.command(name="price")
 @click.option("--users", "n_users", type=int, help="Users N, with --rate.")
@@ -128,7 +136,8 @@ def command(
         answer = price(rate=rate, policy=policy, progress=progress, **source, **experiment)
     files = {"means_file": means_file, "log_file": log_file, "columns": columns}
     answer = replace(answer, config={**answer.config, **files})
-    text = json.dumps(answer.to_dict())
+    content = answer.to_dict() | {"recommendation": _with_options(answer.recommendation)}
+    text = json.dumps(content)
     if as_json:
         click.echo(text)
     else:
@@ -139,7 +148,7 @@ def command(
             if not missing("figures"):
                 from shoal.figures import price_figure, save
 
-                save(price_figure(answer.to_dict()), folder / "price")
+                save(price_figure(content), folder / "price")
         if not as_json:
             click.echo(f"Answer and figure: {out}")
 
@@ -183,7 +192,7 @@ def _source(
     chosen |= dict(zip(("user", "arm", "reward", "time"), columns, strict=False))
     log = _read(log_file, chosen | {"seed": experiment["seed"]})
     for line in (f"{log_file}: {log.profile.summary}", str(log.report), *log.profile.warnings):
-        click.echo(line, err=True)
+        click.echo(_with_options(line), err=True)
     with console.waiting("estimating how users differ"):
         source = {"population": log.population}
     if log.visits is not None:
@@ -295,9 +304,16 @@ def _show(answer: Price) -> None:
         f"arm: {answer.mean_rate:.4f}. All alike: totals that reveal everyone's reward.",
         f"{drawn} {count(config['n_runs'], 'run')}, the same for every C.",
         *answer.notes,
-        f"Recommendation: {answer.recommendation}",
+        f"Recommendation: {_with_options(answer.recommendation)}",
     ):
         click.echo(line)
+
+
+def _with_options(sentence: str) -> str:
+    """Return a sentence that advises options in place of arguments."""
+    for argument, option in ADVICE.items():
+        sentence = sentence.replace(argument, option)
+    return sentence
 
 
 def _band(answer: Price, name: str) -> str:

@@ -76,7 +76,8 @@ def command(
             )
         elif means_file:
             del experiment["instance"]
-            run = simulate(policy, load_means(means_file), progress=tick, **experiment)
+            means = load_means(means_file)
+            run = simulate(policy, means, progress=tick, **options.beside_means(experiment))
         else:
             run = simulate(policy, progress=tick, **experiment)
     if as_json:

@@ -32,7 +32,7 @@ def read_active(path: str | Path) -> tuple[BoolArray, int | None]:
         raise InvalidInputError(f"file must be readable; got {str(file)!r}: {reason}.") from error
 
 
-def write_assignments(decomposition: Decomposition, path: Path) -> None:
+def write_assignments(decomposition: Decomposition, path: str | Path) -> None:
     """Write a row for each assignment: its number, its repeat count, each user's arm."""
     n_assignments, n_users = decomposition.assignments.shape
     pl.DataFrame(

@@ -39,5 +39,5 @@ def make_engine(
 
         return RayEngine(address=address, n_workers=n_workers)
     if address is not None:
-        raise InvalidInputError(f"address must be left out without --engine ray; got {address!r}.")
+        raise InvalidInputError(f"address must be left out of the engine 'local'; got {address!r}.")
     return LocalEngine(n_workers=n_workers)

@@ -38,7 +38,7 @@ class LocalEngine(Engine):
 
     def __init__(self, *, n_workers: int | None = None) -> None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        self.n_workers = whole_number("workers", cores or 1 if n_workers is None else n_workers)
+        self.n_workers = whole_number("n_workers", cores or 1 if n_workers is None else n_workers)
 
     def capacity(self) -> int:
         """Return how many tasks run at a time."""
@@ -148,7 +148,7 @@ def _check_start(worker: _Worker, n_failed_starts: int) -> None:
     if not worker.started and (worker.process.exitcode or 0) >= 0:
         raise ShoalError(
             "a worker process could not start; a script that starts workers must do so under "
-            "`if __name__ == '__main__':`, or run with one worker."
+            "`if __name__ == '__main__':`, or run with LocalEngine(n_workers=1)."
         )
     if n_failed_starts >= MAX_DEATHS:
         raise ShoalError(f"{n_failed_starts} worker processes were killed before they could start.")

@@ -25,7 +25,8 @@ from shoal.experiments.record import Run
 from shoal.experiments.run import N_CHECKPOINTS, Play, make_play
 from shoal.experiments.seeds import stream
 from shoal.experiments.setting import Setting, spell
-from shoal.model.numbers import share
+from shoal.kernels import compilation_notice
+from shoal.model.numbers import share, shortened
 from shoal.policies.own import PolicyLike, identity, is_sendable, label
 
 RUNS_PER_CELL = 20
@@ -146,6 +147,11 @@ def choose_engine(cells: Sequence[Cell], engine: Engine | None) -> Engine:
     alone = [cell.policy for cell in cells if not is_sendable(cell.policy)]
     if engine is None:
         return LocalEngine(n_workers=1) if alone else LocalEngine()
+    if not isinstance(engine, Engine):
+        raise InvalidInputError(
+            "engine must be an Engine, such as LocalEngine(n_workers=2) or make_engine('ray') of "
+            f"shoal.engines; got {shortened(engine)}."
+        )
     if alone and isinstance(engine, LocalEngine) and engine.n_workers > 1:
         raise InvalidInputError(
             "policy must be defined in a module that worker processes can import, or be played "
@@ -172,7 +178,7 @@ def run_cells(
         report("", done, total)
 
     runs: dict[Cell, Run] = {}
-    with closing(engine.run(Cell.play, cells, tick=tick)) as results:
+    with compilation_notice(), closing(engine.run(Cell.play, cells, tick=tick)) as results:
         for index, run in results:
             runs[cells[index]] = run
             report(title(cells[index]), done, total)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -26,6 +27,7 @@ from shoal.experiments.setting import (
     PAPER_SETTING,
     Setting,
     SettingOptions,
+    check_arguments,
     check_instance,
     means_hash,
     setting_and_means,
@@ -92,6 +94,7 @@ def compare(
     >>> result.summary()["policy"].to_list()
     ['random', 'best-arm', 'random', 'best-arm']
     """
+    check_arguments(compare, setting)
     instances, policies = _lists(instances, policies, setting)
     by_policy = {label(policy): chosen for policy, chosen in (options or {}).items()}
     check_names(instances, [label(policy) for policy in policies], by_policy)
@@ -208,8 +211,9 @@ class Comparison:
         return cls(pl.concat(records), merged, full)
 
     @classmethod
-    def read(cls, folder: Path) -> Comparison:
+    def read(cls, folder: str | Path) -> Comparison:
         """Read what ``write`` wrote."""
+        folder = Path(folder)
         try:
             config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
             records = pl.read_parquet(folder / "records.parquet")
@@ -230,15 +234,18 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         config = self.config
+        summary = self.summary().to_dicts()
         rows = [
             (
                 row["instance"],
                 row["policy"],
                 row["mean"],
                 None if row["high"] is None else row["high"] - row["mean"],
-                row["smallest_group"],
+                row["smallest_group"] or "none",
             )
-            for row in self.summary().sort("instance", "mean").to_dicts()
+            for instance in config["instances"]
+            for row in sorted(summary, key=itemgetter("mean"))
+            if row["instance"] == instance
         ]
         return html_table(
             f"Total regret of {config['n_users']:,} users over {config['horizon']:,} rounds, "
@@ -266,9 +273,9 @@ class Comparison:
         last = self.curves().filter(pl.col("round") == self.config["horizon"])
         return last.drop("round").join(self.cells, on=["instance", "policy"], maintain_order="left")
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder: str | Path) -> None:
         """Write records.parquet, summary.csv and config.json into a new folder."""
-        with new_folder(folder) as part:
+        with new_folder(Path(folder)) as part:
             self.fill(part)
 
     def fill(self, folder: Path) -> None:

@@ -73,7 +73,7 @@ class Run:
         rows = (
             ("regret of all users", self.regret),
             ("per user and round", self.regret / (problem.n_users * int(self.rounds[-1]))),
-            ("smallest group seen", self.smallest_group),
+            ("smallest group seen", self.smallest_group or "no group was seen"),
             ("totals withheld", self.withheld),
             ("options", as_text(dict(self.options)) or "none"),
         )

@@ -13,9 +13,16 @@ from shoal.environments import REWARDS, make_environment
 from shoal.errors import InvalidInputError
 from shoal.experiments.record import Run, join_shards
 from shoal.experiments.seeds import stream
-from shoal.experiments.setting import GIVEN, Setting, SettingOptions, make_setting
+from shoal.experiments.setting import (
+    GIVEN,
+    Setting,
+    SettingOptions,
+    check_arguments,
+    check_shape,
+    make_setting,
+)
 from shoal.frames import as_array
-from shoal.kernels import kernel
+from shoal.kernels import compilation_notice, kernel
 from shoal.model import Plan, Problem, State, Stateful
 from shoal.model.numbers import share, whole_number
 from shoal.policies import find_policy, make_policy
@@ -56,11 +63,15 @@ def simulate(
     tuned
         Start from the options that ``shoal tune`` chose for the class of instances, those of
         "uniform" where none were; False starts from the policy's defaults.
+    n_checkpoints
+        Rounds, evenly spread, at which the regret is recorded.
     progress
         Called with the rounds just played, about a hundred times in a run.
     **setting
-        ``min_group_size``, ``horizon`` and the other fields of a ``Setting``, or a whole one as
-        ``setting``. A policy that is not anonymous plays with a ``min_group_size`` of 1.
+        ``min_group_size``, ``horizon``, without means also ``n_users`` and ``n_arms``; and what
+        has a default: ``rewards``, ``participation``, ``turnover``, ``seed``, ``instance`` and
+        ``instance_options``, the fields of a ``Setting``, or a whole one as ``setting``. A policy
+        that is not anonymous plays with a ``min_group_size`` of 1.
 
     Examples
     --------
@@ -70,24 +81,27 @@ def simulate(
     >>> run.options, run.rounds[-1], run.smallest_group
     ({'exploration': 0.18}, np.int64(10000), 4)
     """
+    check_arguments(simulate, setting)
     if means is None:
         whole = make_setting(setting)
         stack = whole.draw()[None]
     else:
         stack = _stack(means)
         _, n_users, n_arms = stack.shape
+        check_shape(setting, n_users, n_arms)
         setting.setdefault("instance", GIVEN)
         whole = make_setting(setting, n_users=n_users, n_arms=n_arms)
     chosen = resolve_options(policy, options, instance=whole.instance, tuned=tuned)
-    if len(stack) == 1 or find_policy(policy).takes_shards:
-        return make_play(policy, stack, whole, chosen, n_checkpoints).finish(progress)
-    share("participation", whole.participation)  # one for each user would be split over the runs
-    runs = []
-    for number, shard in enumerate(stack):
-        alone = replace(whole, seed=int(stream(whole.seed, "shard", number).integers(2**32)))
-        play = make_play(policy, shard[None], alone, chosen, n_checkpoints)
-        runs.append(play.finish(progress))
-    return join_shards(runs)
+    with compilation_notice():
+        if len(stack) == 1 or find_policy(policy).takes_shards:
+            return make_play(policy, stack, whole, chosen, n_checkpoints).finish(progress)
+        share("participation", whole.participation)  # one a user would be split over the runs
+        runs = []
+        for number, shard in enumerate(stack):
+            alone = replace(whole, seed=int(stream(whole.seed, "shard", number).integers(2**32)))
+            play = make_play(policy, shard[None], alone, chosen, n_checkpoints)
+            runs.append(play.finish(progress))
+        return join_shards(runs)
 
 
 def _stack(means: ArrayLike) -> FloatArray:

@@ -6,9 +6,8 @@ a learner expects is an option of the policies that follow it, ``drift``.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from dataclasses import fields as dataclass_fields
 from inspect import signature
 from typing import Any, TypedDict
 
@@ -148,6 +147,39 @@ PAPER_SETTING = Setting(n_users=50, n_arms=5, min_group_size=4, horizon=100_000)
 """The setting of the paper's simulations."""
 
 
+OTHER_NAMES = {
+    "n_rounds": "horizon",
+    "n_workers": "engine=LocalEngine(n_workers=...)",
+    "rounds": "horizon",
+    "runs": "n_runs",
+    "workers": "engine=LocalEngine(n_workers=...)",
+}
+"""What arguments are called elsewhere, and here."""
+
+
+def check_arguments(function: Callable[..., Any], options: SettingOptions) -> None:
+    """Refuse an argument that neither the function nor a ``Setting`` has."""
+    parameters = signature(function).parameters.values()
+    known = [part.name for part in parameters if part.kind is not part.VAR_KEYWORD]
+    known += SettingOptions.__annotations__
+    for name in options:
+        if name not in known:
+            suggestion = OTHER_NAMES.get(name, "")
+            if suggestion.partition("=")[0] not in known:
+                suggestion = ""
+            raise UnknownNameError(f"argument of {function.__name__}", name, known, suggestion)
+
+
+def check_shape(options: SettingOptions, n_users: int, n_arms: int) -> None:
+    """Refuse numbers of users and arms that are not those of the caller's means."""
+    for name, value in (("n_users", n_users), ("n_arms", n_arms)):
+        if options.get(name) not in (None, value):
+            raise InvalidInputError(
+                f"{name} must be left out beside means, which have {value}; "
+                f"got {options.get(name)!r}."
+            )
+
+
 def make_setting(options: SettingOptions, *, base: Setting | None = None, **fields: Any) -> Setting:
     """Return the setting of a caller's options, which change ``base``; ``fields`` override both."""
     start = options.get("setting", base)
@@ -155,13 +187,11 @@ def make_setting(options: SettingOptions, *, base: Setting | None = None, **fiel
     if start is not None and not isinstance(start, Setting):
         raise InvalidInputError(f"setting must be a Setting; got {shortened(start)}.")
     values = {**(vars(start) if start else {}), **named, **fields}
-    known = [part.name for part in dataclass_fields(Setting)]
-    for name in values:
-        if name not in known:
-            raise UnknownNameError("argument", name, known)
     for name in ("n_users", "n_arms", "min_group_size", "horizon"):
         if name not in values:
-            raise InvalidInputError(f"{name} must be a whole number of at least 1; got none.")
+            raise InvalidInputError(
+                f"{name} must be given, a whole number of at least 1; it is missing."
+            )
     return Setting(**values)
 
 
@@ -178,6 +208,7 @@ def setting_and_means(
     start = options.get("setting", base)
     rewards = options.get("rewards", start.rewards if start else "bernoulli")
     matrix = check_means(means, rewards=rewards)
+    check_shape(options, *matrix.shape)
     fields |= {"n_users": len(matrix), "n_arms": matrix.shape[1], "instance": GIVEN}
     return make_setting(options, base=base, **fields, instance_options={}), matrix
 

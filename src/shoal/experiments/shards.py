@@ -15,7 +15,8 @@ from shoal.engines import Engine, Steps
 from shoal.experiments.cells import Cell, choose_engine
 from shoal.experiments.record import Run, join_shards
 from shoal.experiments.run import N_CHECKPOINTS
-from shoal.experiments.setting import SettingOptions, make_setting
+from shoal.experiments.setting import SettingOptions, check_arguments, make_setting
+from shoal.kernels import compilation_notice
 from shoal.model import Problem
 from shoal.policies.own import PolicyLike
 from shoal.policies.tuned import resolve_options
@@ -59,6 +60,7 @@ def simulate_shards(
     >>> run.curves.shape, run.smallest_group
     ((4, 20), 5)
     """
+    check_arguments(simulate_shards, setting)
     if "setting" not in setting:
         setting.setdefault("instance", "clustered")
     whole = make_setting(setting)
@@ -70,4 +72,5 @@ def simulate_shards(
         for number in range(problem.n_shards)
     ]
     results = choose_engine(cells, engine).run(Steps(Cell.start), cells, tick=progress)
-    return join_shards([run for _, run in sorted(results, key=itemgetter(0))])
+    with compilation_notice():
+        return join_shards([run for _, run in sorted(results, key=itemgetter(0))])

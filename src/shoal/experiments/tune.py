@@ -15,7 +15,12 @@ from shoal.engines import Engine
 from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.experiments.cells import Cell, ProgressCallback, blocks, combinations, run_cells
 from shoal.experiments.comparison import check_names
-from shoal.experiments.setting import PAPER_SETTING, SettingOptions, make_setting
+from shoal.experiments.setting import (
+    PAPER_SETTING,
+    SettingOptions,
+    check_arguments,
+    make_setting,
+)
 from shoal.model.numbers import whole_number
 from shoal.policies import POLICIES, find_policy
 from shoal.policies.own import label
@@ -52,6 +57,7 @@ def tune(
 
     The parameters are those of ``compare``.
     """
+    check_arguments(tune, setting)
     for policy in policies:
         if policy not in POLICIES:
             find_policy(policy)

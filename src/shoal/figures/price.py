@@ -52,7 +52,9 @@ def _by_size(answer: Mapping[str, Any]) -> alt.LayerChart:
     )
     marks = alt.Chart(runs).mark_tick(color=COLOURS[0], width=16, thickness=1, opacity=0.8)
     marks = marks.encode(x="size:O", y=alt.Y("run:Q", title="").scale(zero=False))
-    return _panel(answer, "what each group size earns", one, mean, marks, points)
+    between_first = WIDTH / len(rows)  # the names of levels stand where no bar is
+    layers = (one, mean, marks, points)
+    return _panel(answer, "what each group size earns", *layers, names_at=between_first)
 
 
 def _over_rounds(answer: Mapping[str, Any]) -> alt.LayerChart:
@@ -69,14 +71,17 @@ def _over_rounds(answer: Mapping[str, Any]) -> alt.LayerChart:
     colour, _ = colour_and_dash("size", names)
     x = alt.X("round:Q", title="round").axis(format="~s", grid=False)
     y = alt.Y("mean:Q", title="reward per user in that round").scale(zero=False)
-    rewards = curves["mean"].to_numpy()
-    height = max(answer["full_knowledge"], rewards.max()) - rewards.min()
+    bands = answer["bands"].values()
+    rewards = [*curves["mean"], *(band[end] for band in bands for end in ("low", "high"))]
+    height = 1.2 * (max(rewards) - min(rewards))  # with what the axis has beyond them
     places = label_places(curves, "size", "round", height=height)
     labels = end_labels(places, "size", "round", colour)
     return _panel(answer, "when it starts to pay", *lines(curves, "size", x, y), *labels)
 
 
-def _panel(answer: Mapping[str, Any], title: str, *layers: alt.Chart) -> alt.LayerChart:
+def _panel(
+    answer: Mapping[str, Any], title: str, *layers: alt.Chart, names_at: float = WIDTH
+) -> alt.LayerChart:
     """Draw the layers on the two levels that any reward is measured against."""
     names = {"best_arm": "best single arm", "full_knowledge": "full knowledge"}
     levels = pl.DataFrame(
@@ -85,7 +90,7 @@ def _panel(answer: Mapping[str, Any], title: str, *layers: alt.Chart) -> alt.Lay
             for name, label in names.items()
         ]
     )
-    # Room for the name below the lower level.
+    # Room for the names above the upper level and below the lower one.
     base = alt.Chart(levels).encode(y=alt.Y("level:Q", title="").scale(zero=False, padding=16))
     bands = (
         alt.Chart(levels)
@@ -93,7 +98,15 @@ def _panel(answer: Mapping[str, Any], title: str, *layers: alt.Chart) -> alt.Lay
         .encode(y=alt.Y("low:Q", title=""), y2="high:Q", x=alt.value(0), x2=alt.value(WIDTH))
     )
     rules = base.mark_rule(color=GREY, strokeDash=[4, 3])
-    text = base.mark_text(align="right", baseline="top", dx=-4, dy=4, color=GREY)
-    text = text.encode(x=alt.value(WIDTH), text="name:N")
-    all_layers = [alt.LayerChart(layer=[bands, rules, text]), *layers]
+    sides: dict[str, dict[str, Any]] = {
+        names["best_arm"]: {"baseline": "top", "dy": 4},
+        names["full_knowledge"]: {"baseline": "bottom", "dy": -4},
+    }
+    texts = [
+        base.transform_filter(alt.datum.name == name)
+        .mark_text(align="right" if names_at == WIDTH else "center", dx=-4, color=GREY, **side)
+        .encode(x=alt.value(names_at), text="name:N")
+        for name, side in sides.items()
+    ]
+    all_layers = [alt.LayerChart(layer=[bands, rules, *texts]), *layers]
     return alt.LayerChart(layer=all_layers, width=WIDTH, height=HEIGHT, title=title)

@@ -22,6 +22,8 @@ from shoal.figures.style import (
 WIDTH, HEIGHT = 560, 360
 RUN_POINTS = 50
 """Checkpoints of a single run that are drawn, at most."""
+LEAST_SHARE = 1e-9
+"""Regret below this share of the highest is a rounding error."""
 MAX_RUNS = 100
 """Single runs of a policy that are drawn, at most."""
 MAX_ROWS = 5_000
@@ -56,40 +58,45 @@ def regret_figure(
     """Draw mean cumulative regret with its band for every policy, and each of the ``records``."""
     policies = curves["policy"].unique(maintain_order=True).to_list()
     colour, _ = colour_and_dash("policy", policies)
-    domain = _domain(curves, records)
+    runs = None if records is None else _runs(records, policies)
+    domain = _domain(curves, runs)
     scale = alt.Scale(type="log", domain=list(domain), clamp=True, nice=False)
     rounds = alt.X("round:Q", title="round", axis=short_numbers(grid=False))
     axis = short_numbers(values=_ticks(*domain))
-    regret = alt.Y("mean:Q", title="cumulative regret, all users", axis=axis, scale=scale)
+    regret = alt.Y(
+        "mean:Q", title="cumulative regret, all users (log scale)", axis=axis, scale=scale
+    )
     bands = (
         alt.Chart(curves)
         .mark_area(opacity=0.22)
         .encode(x=rounds, y=alt.Y("low:Q", title="", scale=scale), y2="high:Q", color=colour)
     )
     layers: list[alt.Chart] = [bands]
-    if records is not None:
+    if runs is not None:
         layers.append(
-            alt.Chart(_runs(records, policies))
+            alt.Chart(runs.filter(pl.col("regret") >= domain[0]))
             .mark_line(strokeWidth=0.7, opacity=0.4)
             .encode(
                 x=rounds, y=alt.Y("regret:Q", title="", scale=scale), color=colour, detail="run:N"
             )
         )
-    layers += lines(curves, "policy", rounds, regret)
+    positive = curves.filter(pl.col("mean") >= domain[0])
+    layers += lines(positive, "policy", rounds, regret, names=policies)
     places = label_places(curves, "policy", "round", domain=domain)
     layers += end_labels(places, "policy", "round", colour)
     return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT, title=title, config=STYLE)
 
 
-def _domain(curves: pl.DataFrame, records: pl.DataFrame | None) -> tuple[float, float]:
-    """Return the ends of the axis: from half of the least mean after a tenth of the rounds."""
-    later = curves.filter(pl.col("mean") > 0, pl.col("round") >= pl.col("round").max() / 10)
-    if not len(later):
+def _domain(curves: pl.DataFrame, runs: pl.DataFrame | None) -> tuple[float, float]:
+    """Return the ends of the axis: the least regret above 0 of a line, and the highest of all.
+
+    A line starts with its first regret above 0; a band is cut at the axis.
+    """
+    drawn = curves["mean"].to_list() + ([] if runs is None else runs["regret"].to_list())
+    highest = max(*drawn, *curves["high"].drop_nulls())
+    if highest <= 0:
         return 0.5, 1.0  # nobody has lost anything
-    highest = curves.select(pl.max_horizontal("mean", "high").max()).item()
-    if records is not None:
-        highest = max(highest, records["regret"].max())
-    return later.select(pl.min("mean")).item() / 2, highest * 1.05
+    return min(regret for regret in drawn if regret > LEAST_SHARE * highest), highest * 1.05
 
 
 def _ticks(low: float, high: float) -> list[float]:

@@ -141,10 +141,10 @@ def label_places(
     return ends.select(column, along, place=pl.Series(places, dtype=pl.Float64))
 
 
-def save(figure: alt.TopLevelMixin, path: Path) -> list[Path]:
+def save(figure: alt.TopLevelMixin, path: str | Path) -> list[Path]:
     """Write ``path`` with .png and .svg, without a browser, and return both paths."""
     spec = figure.to_json()
-    png, svg = path.with_suffix(".png"), path.with_suffix(".svg")
+    png, svg = Path(path).with_suffix(".png"), Path(path).with_suffix(".svg")
     png.write_bytes(vl_convert.vegalite_to_png(spec, scale=PIXELS_PER_POINT))
     svg.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
     return [png, svg]

@@ -47,7 +47,7 @@ def load_means(path: str | Path) -> FloatArray:
 def unreadable(path: Path, error: Exception) -> InvalidInputError:
     """Return the error that a file can't be read, with the first sentence of the reason."""
     if isinstance(error, FileNotFoundError):
-        return InvalidInputError(f"{path} must be a file to read; got nothing there.")
+        return InvalidInputError(f"{path} must be a file to read; it does not exist.")
     reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
     return InvalidInputError(f"{path} must be a readable {path.suffix} file; got: {reason}.")
 

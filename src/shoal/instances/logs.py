@@ -26,6 +26,7 @@ from shoal.instances.trend import remove_trend
 from shoal.instances.visits import Visits, count_visits
 from shoal.model.numbers import whole_number
 from shoal.model.plurals import count
+from shoal.notebook import html_table
 
 MOST_LOG_ARMS = 100
 """Arms of a log: what their tastes have in common takes memory as the fourth power of them."""
@@ -78,7 +79,7 @@ class LogReport:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Log:
     """What was read from a log, with the labels of users and arms.
 
@@ -103,6 +104,19 @@ class Log:
     visits: Visits | None = None
     trend: float = 0.0
     seed: int = 0
+
+    def __repr__(self) -> str:
+        rows = self.report.rows_used
+        return f"Log(n_users={len(self.users)}, n_arms={len(self.arms)}, n_rows={rows})"
+
+    def _repr_html_(self) -> str:
+        counts, sums = self.pairs.counts.sum(axis=0), self.pairs.sums.sum(axis=0)
+        rows = [
+            (str(arm), int(n_rows), float(total / n_rows))
+            for arm, n_rows, total in zip(self.arms, counts, sums, strict=True)
+        ]
+        notes = (str(self.report), *self.profile.warnings)
+        return html_table(self.profile.summary, ["arm", "rows", "mean reward"], rows, *notes)
 
     @cached_property
     def population(self) -> Population:

@@ -29,13 +29,19 @@ class LogProfile:
         Mean number of rows of the pairs of user and arm that occur.
     pairs_observed
         Share of all pairs that occur.
-    reward_range, mean_reward, binary
-        Least and largest reward, their mean, and whether all are 0 or 1.
+    reward_range
+        Least and largest reward.
+    mean_reward
+        Their mean.
+    binary
+        Whether all are 0 or 1.
     period
         First and last time, as text, where the log has time.
-    duplicates, duplicates_by_chance
-        Rows that repeat another one in all columns, and whether chance explains them; None where
-        user, arm and reward are all the columns, as equal rows then are nothing special.
+    duplicates
+        Rows that repeat another one in all columns; None where user, arm and reward are all the
+        columns, as equal rows then are nothing special.
+    duplicates_by_chance
+        Whether chance explains them.
     single_row_users
         Users with one row, who say nothing about how users differ.
     repeated_times
@@ -44,9 +50,10 @@ class LogProfile:
         Names that differ only in case, spaces, accents or the spelling of a number.
     repeated_events
         Rows with the user, arm and time of another, where these nearly always have its reward.
-    by_user, by_time
-        An arm that some users saw more often than others, or that was seen at some times; None
-        where chance explains who saw what.
+    by_user
+        An arm that some users saw more often than others; None where chance explains it.
+    by_time
+        An arm that was seen more often at some times; None where chance explains it.
     ambiguous_date
         The name of the time's column and one of its dates, where all of them would be dates with
         day and month exchanged.
@@ -120,7 +127,8 @@ class LogProfile:
             )
         repeat = "rows repeat" if n_rows > 1 else "row repeats"
         return (
-            f"{n_rows:,} {repeat} another one in every column: --drop-duplicates leaves them out."
+            f"{n_rows:,} {repeat} another one in every column: drop_duplicates=True leaves them "
+            "out."
         )
 
     @property
@@ -129,7 +137,7 @@ class LogProfile:
             return "No user has more than one row: such a log says nothing about how users differ."
         return (
             f"{self.single_row_users:,} of {count(self.users, 'user')} have one row, which says "
-            "nothing about how users differ; --min-user-rows 2 leaves them out."
+            "nothing about how users differ; min_user_rows=2 leaves them out."
         )
 
     @property

@@ -70,7 +70,8 @@ class Roster:
         return plain(user) in self._seat_of
 
     def __repr__(self) -> str:
-        return f"Roster(n_users={len(self)}, n_seats={self.n_seats}, arms={list(self.arms)})"
+        arms = shortened(list(self.arms))
+        return f"Roster(n_users={len(self)}, n_seats={self.n_seats}, arms={arms})"
 
     @property
     def users(self) -> list[Any]:
@@ -91,7 +92,8 @@ class Roster:
             raise InvalidInputError(f"user must join once; got {shortened(user)} again.")
         if self._taken >= self.n_seats:
             raise InvalidInputError(
-                f"user must find one of {self.n_seats:,} seats free; got {shortened(user)}."
+                f"user must have a free seat to join; got {shortened(user)}, and all "
+                f"{self.n_seats:,} seats are taken."
             )
         self._seat_of[key] = self._taken
         self._taken += 1
@@ -162,7 +164,7 @@ class Roster:
             roster._seat_of = {user: int(seat) for user, seat in content["users"]}
             roster._taken = int(content["taken"])
         except FileNotFoundError:
-            raise InvalidInputError(f"{path} must be a file to read; got nothing there.") from None
+            raise InvalidInputError(f"{path} must be a file to read; it does not exist.") from None
         except (OSError, ValueError, LookupError, TypeError) as error:
             if isinstance(error, InvalidInputError):
                 raise

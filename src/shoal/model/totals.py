@@ -31,8 +31,8 @@ def add_up(plan: Plan, *rounds: Rewards) -> Feedback:
     """
     if len(rounds) != plan.repeats:
         raise InvalidInputError(
-            f"add_up must have the rewards of each of the plan's {plan.repeats:,} rounds; "
-            f"got {len(rounds):,}."
+            f"add_up must have the rewards of each round of the plan, "
+            f"{plan.repeats:,} in all; got {len(rounds):,}."
         )
     if plan.repeats == 1:
         reports, rewards = _columns(plan, rounds[0])

@@ -96,6 +96,9 @@ class Policy(Stateful, ABC):
         self.rounds = 0
         self._pending: Plan | None = None
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.problem!r}, rounds={self.rounds})"
+
     @abstractmethod
     def _choose(self) -> Choice:
         """Return each user's arm and group, and the rounds for which they stay."""

@@ -53,7 +53,7 @@ def read_saved(path: Path) -> dict[str, Any]:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise InvalidInputError(f"{path} must be a file to read; got nothing there.") from None
+        raise InvalidInputError(f"{path} must be a file to read; it does not exist.") from None
     except OSError as error:
         raise InvalidInputError(f"{path} must be a readable file; got: {error.strerror}.") from None
     head, _, content = data.partition(b"\n")

@@ -93,8 +93,8 @@ def test_too_few_runs_leave_a_gain_undecided_instead_of_denying_it() -> None:
     assert answer.recommended is None
     assert answer.recommendation == (
         "Undecided: 2 runs are too few to tell whether groups of at least 5 users earn more than "
-        "the best single arm for everyone (20%, between -488% and 528%). Play more: --runs 6, or "
-        "leave --runs out."
+        "the best single arm for everyone (20%, between -488% and 528%). Play more: n_runs=6, or "
+        "leave n_runs out."
     )
     answer = priced({5: [0.0, 0.1, 0.2, 0.3, 0.0]})  # 12% ± 16%; ± 11% with 8
     assert answer.more_runs == 8

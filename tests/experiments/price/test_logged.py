@@ -81,7 +81,7 @@ def test_two_runs_of_a_log_with_tastes_are_too_few_to_tell() -> None:
     answer = Price.from_rewards([5, 20], rewards, references, np.array([60]), {}, population=people)
     assert answer.recommended is None
     assert answer.recommendation.startswith("Undecided: 2 runs are too few to tell")
-    assert answer.recommendation.endswith("Play more: --runs 6, or leave --runs out.")
+    assert answer.recommendation.endswith("Play more: n_runs=6, or leave n_runs out.")
     assert answer.notes[2].endswith(
         "comes mostly from chance in the simulation; more runs narrow it."
     )

@@ -87,14 +87,18 @@ class Price:
     ----------
     costs
         One for each group size, in increasing order.
-    best_arm, full_knowledge, mean_rate
-        Reward per user and round of the best single arm for everyone, of every user's own best
-        arm, and of a random arm.
+    best_arm
+        Reward per user and round of the best single arm for everyone.
+    full_knowledge
+        The same where every user plays its best arm.
+    mean_rate
+        The same of a random arm.
     bands
         The same three with their intervals, by name.
-    rounds, curves
-        Ends of the stretches into which the rounds are cut, and the reward per user and round in
-        each of them, (n_costs, n_stretches).
+    rounds
+        Ends of the stretches into which the rounds are cut, (n_stretches,).
+    curves
+        Reward per user and round in each of them, (n_costs, n_stretches).
     config
         Everything needed to run it again.
     at_least
@@ -133,10 +137,11 @@ class Price:
         full = np.where(full - best > ROUNDING * np.abs(full), full, best)
         bar = float(best.mean() + ROUNDING * abs(best.mean()))
         curves = rewards.mean(axis=1)
+        bounded = "rewards" in config and REWARDS[config["rewards"]].bounded
         costs: list[Cost] = []
         for size, reward, curve in zip(sizes, earned, curves, strict=True):
             intervals, luck = _intervals(reward, best, full, population)
-            if "rewards" in config and REWARDS[config["rewards"]].bounded:
+            if bounded:
                 for name in ("reward", "one_population"):
                     intervals[name] = intervals[name].within(0.0, 1.0)
             rate = intervals["reward"].mean
@@ -153,6 +158,8 @@ class Price:
                 )
             )
         bands = _bands(references, population)
+        if bounded:
+            bands = {name: band.within(0.0, 1.0) for name, band in bands.items()}
         return cls(
             costs, bands["best_arm"].mean, bands["full_knowledge"].mean, bands["mean_rate"].mean,
             bands, rounds, curves, config, at_least, population,
@@ -160,7 +167,7 @@ class Price:
 
     @property
     def recommended(self) -> Cost | None:
-        """The largest groups that keep ``KEEP`` of the best gain.
+        """The largest groups that keep 90 % of the best gain.
 
         None if no gain is shown, or if it takes more runs to tell. Groups below ``at_least`` hide
         too little: they are there to compare with.
@@ -218,8 +225,9 @@ class Price:
 
     def __repr__(self) -> str:
         sizes = [cost.min_group_size for cost in self.costs]
-        chosen = self.recommended and self.recommended.min_group_size
-        return f"Price(min_group_sizes={sizes}, recommended={chosen})"
+        chosen = self.recommended
+        size = f".min_group_size={chosen.min_group_size}" if chosen else "=None"
+        return f"Price(min_group_sizes={sizes}, recommended{size})"
 
     def _repr_html_(self) -> str:
         rows = [

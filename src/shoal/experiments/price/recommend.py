@@ -108,8 +108,8 @@ def recommendation(price: Price) -> str:
         return (
             f"Undecided: {len(cost.runs)} runs are too few to tell whether groups of at least "
             f"{users(cost)} earn more than the best single arm for everyone "
-            f"({gain_between(cost.gain, price.best_arm)}). Play more: --runs {more}, or leave "
-            "--runs out."
+            f"({gain_between(cost.gain, price.best_arm)}). Play more: n_runs={more}, or leave "
+            "n_runs out."
         )
     chosen = largest_that_keeps(candidates(price))
     return _best_single_arm(price) if chosen is None else _use_groups(price, chosen)

@@ -30,6 +30,7 @@ from shoal.experiments.setting import (
     GIVEN,
     Setting,
     SettingOptions,
+    check_arguments,
     make_setting,
     means_hash,
     setting_and_means,
@@ -101,6 +102,7 @@ def price(
     >>> [cost.min_group_size for cost in answer.costs]
     [2, 10]
     """
+    check_arguments(price, setting)
     sizes = _check_sizes(min_group_sizes)
     whole, matrix = make_population(rate, means, population, setting, min_group_size=sizes[-1])
     cell = _cell(whole, policy, options, tuned=tuned, sample=sample)

@@ -25,7 +25,7 @@ class Toml:
             text = path.read_text(encoding="utf-8-sig")
             self.content: dict[str, Any] = tomllib.loads(text)
         except FileNotFoundError:
-            raise InvalidInputError(f"{path} must be a file to read; got nothing there.") from None
+            raise InvalidInputError(f"{path} must be a file to read; it does not exist.") from None
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInputError(f"{path} must be a readable text file; got: {error}.") from None
         except (ValueError, RecursionError) as error:  # digits and depth have limits too

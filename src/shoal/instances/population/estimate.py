@@ -62,16 +62,18 @@ class HeldOut(NamedTuple):
     error: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Population:
     """A posterior over populations, from a log.
 
     Attributes
     ----------
-    arm_means, arm_errors
-        Mean reward of each arm over users, with standard errors, (n_arms,).
+    arm_means
+        Mean reward of each arm over users, (n_arms,).
+    arm_errors
+        Their standard errors, (n_arms,).
     covariance
-        CovariancePosterior mean of the covariance of users' means, (n_arms, n_arms).
+        Posterior mean of the covariance of users' means, (n_arms, n_arms).
     noise
         Variance of a reward around its user's mean, (n_arms,).
     taste
@@ -80,8 +82,10 @@ class Population:
         The most probable rank of the covariance of tastes, if there are any.
     worlds
         Populations that the log allows, each with its probability.
-    moments, pairs
-        What was estimated, and from what: the rows of at most ``MOST_USERS`` users.
+    moments
+        What was estimated first: means and covariances of users' rewards.
+    pairs
+        What that was estimated from: the rows of at most ``MOST_USERS`` users.
     held_out
         How well tastes predict rows that were not used, or None without repeated rows.
     doubts
@@ -101,6 +105,12 @@ class Population:
     pairs: PairTotals
     held_out: HeldOut | None = None
     doubts: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"Population(n_users={self.n_users}, n_arms={self.n_arms}, n_rows={self.n_rows}, "
+            f"taste={self.taste:.3g})"
+        )
 
     @property
     def n_arms(self) -> int:
