@@ -44,7 +44,7 @@ def command(
     module:Class, of an installed module or one in the working folder.
     """
     with console.loading():
-        from shoal.experiments.comparison import PAPER_POLICIES, compare, new_folder
+        from shoal.experiments.comparison import PAPER_POLICIES, compare
         from shoal.instances import load_means
 
     if means_file:
@@ -64,14 +64,14 @@ def command(
     else:
         _show(result)
     if out:
-        with new_folder(out) as folder, console.waiting("writing"):
-            result.fill(folder)
+        with console.waiting("writing"):
+            result.write(out)  # first: what was played is not lost with a figure
             if not missing("figures"):
                 from shoal.figures import regret_figures, save
 
                 figures = regret_figures(result.curves(), records=result.records)
                 for name, figure in figures.items():
-                    save(figure, folder / f"regret-{name}")
+                    save(figure, out / f"regret-{name}")
         if not as_json:
             click.echo(f"Records, figures and configuration: {out}")
 

@@ -95,13 +95,25 @@ def simulate(
     with compilation_notice():
         if len(stack) == 1 or find_policy(policy).takes_shards:
             return make_play(policy, stack, whole, chosen, n_checkpoints).finish(progress)
-        share("participation", whole.participation)  # one a user would be split over the runs
-        runs = []
-        for number, shard in enumerate(stack):
-            alone = replace(whole, seed=int(stream(whole.seed, "shard", number).integers(2**32)))
-            play = make_play(policy, shard[None], alone, chosen, n_checkpoints)
-            runs.append(play.finish(progress))
-        return join_shards(runs)
+        return _one_by_one(policy, stack, whole, chosen, n_checkpoints, progress)
+
+
+def _one_by_one(
+    policy: PolicyLike,
+    stack: FloatArray,
+    setting: Setting,
+    options: Mapping[str, Any],
+    n_checkpoints: int,
+    progress: Callable[[int], None] | None,
+) -> Run:
+    """Play the shards of a policy that takes none as problems of their own."""
+    share("participation", setting.participation)  # one a user would be split over the runs
+    runs = []
+    for number, shard in enumerate(stack):
+        alone = replace(setting, seed=int(stream(setting.seed, "shard", number).integers(2**32)))
+        play = make_play(policy, shard[None], alone, options, n_checkpoints)
+        runs.append(play.finish(progress))
+    return join_shards(runs)
 
 
 def _stack(means: ArrayLike) -> FloatArray:
