@@ -63,7 +63,7 @@ def main() -> None:
         "one connection, the same durability. The service commits the batches that wait together, "
         "and each connection waits for its answer: more of them, more reports in a commit. A "
         "report of a user in a group also changes the group's blinded sum: another row to read "
-        "and to write. Users in no group are marked only, as with version 0.1's policy here.",
+        "and to write. Users in no group are marked only, as all were in this table of version 0.1.",
         table(
             [
                 "store",
@@ -77,7 +77,8 @@ def main() -> None:
             ],
             rows,
         ),
-        "A campaign of 1,000,000 users and 10 arms on SQLite, with the default policy:",
+        "A campaign of 1,000,000 users and 10 arms on SQLite, with the default policy; where the "
+        "learner's kernels are new to the machine, its first plans wait until they are compiled:",
         table(["what", "value"], million),
     )
 

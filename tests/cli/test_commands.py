@@ -69,6 +69,20 @@ def test_compare_writes_records_figures_and_a_table(tmp_path: Path) -> None:
     assert "out must be a new folder" in again.stderr
 
 
+def test_what_was_compared_is_not_lost_with_a_figure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr("shoal.figures.save", fail)
+    arguments = ("--policies", "random", "--runs", "2", *SMALL, "--workers", "1")
+    done = run("compare", *arguments, "--out", str(tmp_path / "out"))
+    assert isinstance(done.exception, OSError)
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"records.parquet", "summary.csv", "config.json"}
+
+
 def test_compare_takes_ones_own_means_and_options_and_prints_json(tmp_path: Path) -> None:
     file = tmp_path / "means.npy"
     np.save(file, np.eye(12, 3))
