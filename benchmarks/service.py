@@ -63,7 +63,7 @@ def main() -> None:
         "one connection, the same durability. The service commits the batches that wait together, "
         "and each connection waits for its answer: more of them, more reports in a commit. A "
         "report of a user in a group also changes the group's blinded sum: another row to read "
-        "and to write. Users in no group are marked only, as all were in this table of version 0.1.",
+        "and to write. Users in no group are marked only; in version 0.1 all were in none here.",
         table(
             [
                 "store",
