@@ -62,8 +62,9 @@ def main() -> None:
         f"database's driver alone does, before and after: batches of {BATCH} rows, each committed, "
         "one connection, the same durability. The service commits the batches that wait together, "
         "and each connection waits for its answer: more of them, more reports in a commit. A "
-        "report of a user in a group also changes the group's blinded sum: another row to read "
-        "and to write. Users in no group are marked only; in version 0.1 all were in none here.",
+        "report of a user in a group also changes the group's blinded sum, which is read and "
+        "written with those of 255 others. Users in no group are marked only; in version 0.1 "
+        "all were in none here.",
         table(
             [
                 "store",

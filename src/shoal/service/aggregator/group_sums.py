@@ -107,7 +107,7 @@ def read_sums(connection: Connection, round_id: int, n_groups: int, key: bytes) 
     """Return the totals and reporters so far of the groups that have any."""
     blocks = _read_blocks(connection, round_id, list(range(-(-n_groups // BLOCK_SIZE))), key)
     totals, reporters = blocks.totals.ravel(), blocks.reporters.ravel()
-    for group, total, count in _single_sums(connection, round_id, key):
+    for group, total, count in _single_sums(connection, round_id, n_groups, key):
         totals[group] += total
         reporters[group] += count
     with_any = np.flatnonzero(reporters[:n_groups])
@@ -143,10 +143,13 @@ def block_mask(key: bytes, salt: bytes, block: int) -> NDArray[np.uint64]:
     return np.frombuffer(digest, "<u8")
 
 
-def _single_sums(connection: Connection, round_id: int, key: bytes) -> list[tuple[int, int, int]]:
+def _single_sums(
+    connection: Connection, round_id: int, n_groups: int, key: bytes
+) -> list[tuple[int, int, int]]:
     """Return the group, total and reporters of the rows that version 0.1 wrote, one a group."""
     table = store.sums
-    rows = connection.execute(select(table).where(table.c.round_id == round_id))
+    of_plan = (table.c.round_id == round_id, table.c.group_number.between(0, n_groups - 1))
+    rows = connection.execute(select(table).where(*of_plan))
     return [
         (row.group_number, _reveal(row.blinded, key, row.salt, row.group_number), row.reporters)
         for row in rows

@@ -35,6 +35,19 @@ def test_thin_crowds_do_not_starve_it(rng: np.random.Generator) -> None:
     assert _share("shoal", means, 5, 10_000) < 0.9 * _share("pooled-thompson", means, 5, 10_000)
 
 
+def test_every_arm_has_a_turn_soon_where_a_round_has_two_groups(rng: np.random.Generator) -> None:
+    """Without a turn an arm keeps its place; it was put behind those that had one."""
+    problem = Problem(20, 7, min_group_size=8, horizon=650)
+    means = rng.uniform(0.2, 0.8, (20, 7))
+    environment = make_environment("bernoulli", problem, means, rng=rng)
+    policy, tried = JointPolicy(problem, rng=rng), set[int]()
+    for _ in range(20):
+        plan = policy.ask()
+        tried |= set(plan.arms[plan.groups >= 0].tolist())
+        policy.tell(environment.play(plan))
+    assert tried == set(range(7))
+
+
 @pytest.mark.slow
 def test_two_who_always_stand_together_are_told_apart(rng: np.random.Generator) -> None:
     means = np.stack([lower_bound("no-clusters", rng=rng, gap=0.2) for _ in range(10)])
