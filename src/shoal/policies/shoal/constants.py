@@ -57,6 +57,7 @@ class PopulationConstants(NamedTuple):
     min_spread_mean: float = 1e-3  # reward, distance from 0 and 1; guard of a mean's spread
     unknown_variance: float = 1e6  # of an entry without any evidence; guard
     ridge: float = 1e-6  # relative, keeps the scaled information invertible; guard
+    evident_deviations: float = 2.0  # beyond which a larger variance is believed; calibration.md
     max_factor_ratio: float = 1 / 3  # of b(1 - b), the variance of all factors; model: uniform
 
     early_ends: tuple[float, float] = (0.3, 0.02)  # of a test's plays, if the arm is not better,

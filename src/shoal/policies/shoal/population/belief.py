@@ -131,7 +131,7 @@ def _absorb(
             n_seen[arm] += 1.0
             n_reports[arm] += sizes[group]
             error[arm] += errors[group]
-    shifts, crowd = np.zeros(n_arms), np.full(n_arms, 0.5)
+    shifts, own, crowd = np.zeros(n_arms), np.ones(n_arms), np.full(n_arms, 0.5)
     for arm in range(n_arms):
         n = n_reports[arm]
         if n > 0.0:
@@ -144,7 +144,9 @@ def _absorb(
             means[arm] = _inside(means[arm] + gain * error[arm] / n)
             mean_variances[arm] *= 1.0 - gain
             crowd[arm] = _inside((sum_predicted[arm] + gain * error[arm]) / n)
-            shifts[arm] = max(gain, 1.0 - 1.0 / n_seen[arm]) * error[arm] / n
+            removed = max(gain, 1.0 - 1.0 / n_seen[arm])
+            shifts[arm] = removed * error[arm] / n
+            own[arm] = 1.0 - removed / n_seen[arm]  # what the shift leaves of one group's error
     noises, spreads = crowd * (1.0 - crowd), beta_variance(crowd)
     for group in range(n_groups):
         if sizes[group] > 0.0:
@@ -160,9 +162,9 @@ def _absorb(
             dispersion = squares[OBSERVED, arm] / squares[EXPECTED, arm]
             noise = dispersion * sizes[group] * noises[arm]
             weight = 1.0 / (noise - min(decision.variances[user], spreads[arm], 0.5 * noise))
-            evidence.precision[user, arm] += weight
-            observed = errors[group] + decision.predicted[user] + shifts[arm]
-            evidence.value[user, arm] += weight * observed
+            evidence.precision[user, arm] += weight * own[arm]
+            expected = decision.predicted[user] + shifts[arm]
+            evidence.value[user, arm] += weight * (errors[group] + own[arm] * expected)
 
 
 @kernel()

@@ -208,7 +208,7 @@ class PopulationShard(Stateful):
         most = POPULATION.max_prior_users
         if len(users) > most:  # the panel, which has most evidence, first
             users = users[np.argpartition(self.panel_ranks[users], most)[:most]]
-        learn_prior(self.belief, users)
+        learn_prior(self.belief, users, self.min_group_size)
         rest = self.decision.predicted[present & (self.panel_ranks >= self.panel_share)]
         others = float(rest.mean()) if len(rest) else 0.0
         self.panel_share = 0.0

@@ -11,8 +11,9 @@ users' means over arms, has a likelihood. Three steps estimate it:
    the diagonal): an eigenvalue y beyond 2 sqrt(K) is a factor of size sqrt(y² - 4K).
 3. *Plausibility*. A factor is shrunk once more by p² / (p² + K), as in docs/theory.md.
 
-The ``hidden`` variance is that of Beta(1, .), less what the step's precision excludes. The share
-of outsiders is the posterior mean over ``SHARES``, as in ``joint.prior``, arm by arm.
+What no factor explains is ``hidden``: an estimate, pooled over arms, and its error on top, at least
+what could be there unseen, and at most the variance of Beta(1, .) or what is evident. The share of
+outsiders is the posterior mean over ``SHARES``, as in ``joint.prior``, arm by arm.
 """
 
 import math
@@ -35,21 +36,60 @@ from shoal.threads import one_thread
 
 
 @one_thread
-def learn_prior(belief: PopulationBelief, users: LongArray) -> None:
-    """Learn ``factors`` and ``hidden`` from the evidence of ``users``."""
-    n_arms = len(belief.means)
+def learn_prior(belief: PopulationBelief, users: LongArray, min_group_size: int) -> None:
+    """Learn ``factors``, ``hidden`` and ``shares`` from the evidence of ``users``."""
     covariance, errors = estimate(belief, users)
+    inflation = shared_errors(belief, users, min_group_size)
+    found, error = np.diag(covariance), np.sqrt(np.diag(errors) * inflation)
     means = np.clip(belief.means, POPULATION.min_spread_mean, 1 - POPULATION.min_spread_mean)
-    largest = beta_variance(means)
+    most = means * (1 - means)
+    evident = found - POPULATION.evident_deviations * error
+    largest = np.clip(evident, beta_variance(means), most)
     scale = (np.diag(errors) / 2) ** -0.25
-    factors = find_factors(covariance, errors, largest * scale**2) / scale[:, None]
+    factors = find_factors(covariance, errors, largest * scale**2, inflation) / scale[:, None]
     explained = np.maximum((factors**2).sum(axis=1), 1e-12)
-    limit = np.minimum(1.0, POPULATION.max_factor_ratio * means * (1 - means) / explained)
-    belief.factors = np.ascontiguousarray(factors * np.sqrt(limit)[:, None])
-    belief.hidden = 1 / (1 / largest + scale**2 / np.sqrt(n_arms))
+    limit = np.maximum(POPULATION.max_factor_ratio * most, largest) / explained
+    belief.factors = np.ascontiguousarray(factors * np.sqrt(np.minimum(limit, 1.0))[:, None])
+    rest = (found - (belief.factors**2).sum(axis=1)) / largest
+    ratios, deviations = pool(rest, error / largest)
+    unseen = 1 / (1 / largest + scale**2 / np.sqrt(len(means)))
+    belief.hidden = np.clip(largest * (np.maximum(ratios, 0) + deviations), unseen, largest)
     tables = share_likelihoods(belief.prior(), belief.evidence, users)
     likelihood = np.exp(tables - tables.max(axis=1, keepdims=True))
     belief.shares = likelihood @ SHARES / likelihood.sum(axis=1)
+
+
+def shared_errors(belief: PopulationBelief, users: LongArray, min_group_size: int) -> FloatArray:
+    """Return by how much variances' squared errors exceed those of independent users, (n_arms,).
+
+    Two users who share one of their n totals have errors that correlate by 1 / n, and a user has
+    n (C - 1) such companions: 1 + (C - 1) / n. Users count by their information.
+    """
+    precision = belief.evidence.precision[users].astype(np.float64)
+    noise = belief.overdispersion * min_group_size * belief.means * (1 - belief.means)
+    totals = noise * (precision**2).sum(axis=0) / np.maximum(precision.sum(axis=0), 1e-12)
+    inflation: FloatArray = 1 + (min_group_size - 1) / np.maximum(totals, 1.0)
+    return inflation
+
+
+def pool(values: FloatArray, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return each value shrunk to what all have in common, and its deviation.
+
+    How much values differ beyond their ``errors`` is estimated as DerSimonian and Laird do.
+
+    >>> pooled, deviations = pool(np.array([0.0, 1.0, 2.0]), np.array([1.0, 1.0, 1.0]))
+    >>> pooled.round(2), deviations.round(2)
+    (array([0.75, 1.  , 1.25]), array([0.5, 0.5, 0.5]))
+    """
+    variances = errors**2
+    weights = 1 / variances
+    total = weights.sum()
+    spread = weights @ (values - weights @ values / total) ** 2 - (len(values) - 1)
+    between = max(0.0, spread / max(total - weights @ weights / total, 1e-12))
+    weights = 1 / (variances + between)
+    common, doubt = weights @ values / weights.sum(), between + 1 / weights.sum()
+    own = doubt / (doubt + variances)
+    return common + own * (values - common), np.sqrt(own * variances)
 
 
 def estimate(belief: PopulationBelief, users: LongArray) -> tuple[FloatArray, FloatArray]:
@@ -59,7 +99,7 @@ def estimate(belief: PopulationBelief, users: LongArray) -> tuple[FloatArray, Fl
     n_summed = max(POPULATION.min_summed, POPULATION.max_terms // len(rows) ** 2)
     stride = -(-len(users) // n_summed)
     nothing = np.zeros(n_arms)
-    prior = Prior(belief.means, belief.factors, nothing, nothing, nothing)
+    prior = Prior(belief.means, belief.factors, belief.hidden, nothing, nothing)
     score, information = _score(prior, belief.evidence, users, max(stride, 1))
     information = np.tril(information) + np.tril(information, -1).T
     diagonal = np.diag(information)
@@ -72,7 +112,8 @@ def estimate(belief: PopulationBelief, users: LongArray) -> tuple[FloatArray, Fl
     step = twice * (inverse @ score)
     most = POPULATION.unknown_variance
     errors = np.clip(np.where(known, twice**2 * np.diag(inverse), most), 1e-12, most)
-    return belief.factors @ belief.factors.T + _symmetric(step, n_arms), _symmetric(errors, n_arms)
+    before = belief.factors @ belief.factors.T + np.diag(belief.hidden)
+    return before + _symmetric(step, n_arms), _symmetric(errors, n_arms)
 
 
 def _symmetric(lower: FloatArray, n: int) -> FloatArray:
@@ -83,17 +124,20 @@ def _symmetric(lower: FloatArray, n: int) -> FloatArray:
     return full
 
 
-def find_factors(covariance: FloatArray, errors: FloatArray, plausible: FloatArray) -> FloatArray:
+def find_factors(
+    covariance: FloatArray, errors: FloatArray, plausible: FloatArray, inflation: FloatArray
+) -> FloatArray:
     """Return the factors, in units of each arm's error, that stand out of the noise.
 
     ``errors`` are the variances of the estimate's entries, ``plausible`` the largest variances that
-    arms' means may have, (n_arms,), in the same units.
+    arms' means may have, (n_arms,), in the same units; the diagonal's errors are larger by the
+    ``inflation`` of their squares, (n_arms,).
     """
     n_arms = len(covariance)
     scale = (np.diag(errors) / 2) ** -0.25
     # An entry with a larger error than its row and column have counts for less.
     excess = np.maximum(errors * np.outer(scale, scale) ** 2, 1.0)
-    np.fill_diagonal(excess, 1.0)
+    np.fill_diagonal(excess, inflation)
     sizes, directions = np.linalg.eigh(covariance * np.outer(scale, scale) / np.sqrt(excess))
     spikes = np.sqrt(np.maximum(sizes**2 - 4 * n_arms, 0.0)) * (sizes > 0)
     largest = n_arms * (directions**2 * plausible[:, None]).sum(axis=0)
@@ -109,8 +153,8 @@ def _score(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the score and, in its lower triangle, the information, over the lower triangle.
 
-    Without specific variances, the posterior gives W and u at once: u = h - L mean and
-    W = diag(L) - (L loadings)(L loadings)'. Only every ``stride``-th user is summed into the
+    The posterior gives W and u at once: u = h - L mean and W = diag(L) - diag(L) P diag(L), P its
+    covariance. Only every ``stride``-th user is summed into the
     information, which costs the most.
     """
     n_arms, rank = prior.factors.shape
@@ -129,7 +173,10 @@ def _score(
                 shared = 0.0
                 for a in range(rank):
                     shared += posterior.loadings[j, a] * posterior.loadings[k, a]
-                weight[j, k] = precision[j] if j == k else 0.0
+                weight[j, k] = 0.0
+                if j == k:
+                    shared += posterior.specific[j]
+                    weight[j, k] = precision[j]
                 weight[j, k] -= precision[j] * precision[k] * shared
                 weight[k, j] = weight[j, k]
                 score[entry] += pull[j] * pull[k] - weight[j, k]
