@@ -131,7 +131,7 @@ def _absorb(
             n_seen[arm] += 1.0
             n_reports[arm] += sizes[group]
             error[arm] += errors[group]
-    shifts, own, crowd = np.zeros(n_arms), np.ones(n_arms), np.full(n_arms, 0.5)
+    shifts, parts, crowd = np.zeros(n_arms), np.ones(n_arms), np.full(n_arms, 0.5)
     for arm in range(n_arms):
         n = n_reports[arm]
         if n > 0.0:
@@ -144,17 +144,15 @@ def _absorb(
             means[arm] = _inside(means[arm] + gain * error[arm] / n)
             mean_variances[arm] *= 1.0 - gain
             crowd[arm] = _inside((sum_predicted[arm] + gain * error[arm]) / n)
-            removed = max(gain, 1.0 - 1.0 / n_seen[arm])
-            shifts[arm] = removed * error[arm] / n
-            own[arm] = 1.0 - removed / n_seen[arm]  # what the shift leaves of one group's error
+            common = max(gain, 1.0 - 1.0 / n_seen[arm])  # part of the mean error that is taken out
+            shifts[arm], parts[arm] = common * error[arm] / n, 1.0 - common / n_seen[arm]
     noises, spreads = crowd * (1.0 - crowd), beta_variance(crowd)
     for group in range(n_groups):
         if sizes[group] > 0.0:
             arm = arm_of[group]
             errors[group] -= sizes[group] * shifts[arm]
-            n = n_seen[arm]
-            if n > 1.0:  # the shift, fitted to n groups, hides one n-th of their squares
-                squares[OBSERVED, arm] += errors[group] ** 2 * n / (n - 1.0)
+            if n_seen[arm] > 1.0:  # the shift, fitted to n groups, hides one n-th of their squares
+                squares[OBSERVED, arm] += errors[group] ** 2 / (1.0 - 1.0 / n_seen[arm])
                 squares[EXPECTED, arm] += sizes[group] * noises[arm]
     for user in range(len(arms)):
         if counted[user]:
@@ -162,9 +160,9 @@ def _absorb(
             dispersion = squares[OBSERVED, arm] / squares[EXPECTED, arm]
             noise = dispersion * sizes[group] * noises[arm]
             weight = 1.0 / (noise - min(decision.variances[user], spreads[arm], 0.5 * noise))
-            evidence.precision[user, arm] += weight * own[arm]
-            expected = decision.predicted[user] + shifts[arm]
-            evidence.value[user, arm] += weight * (errors[group] + own[arm] * expected)
+            evidence.precision[user, arm] += weight * parts[arm]
+            mean = decision.predicted[user] + shifts[arm]
+            evidence.value[user, arm] += weight * (errors[group] + parts[arm] * mean)
 
 
 @kernel()

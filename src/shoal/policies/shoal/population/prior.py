@@ -40,17 +40,17 @@ def learn_prior(belief: PopulationBelief, users: LongArray, min_group_size: int)
     """Learn ``factors``, ``hidden`` and ``shares`` from the evidence of ``users``."""
     covariance, errors = estimate(belief, users)
     inflation = shared_errors(belief, users, min_group_size)
-    found, error = np.diag(covariance), np.sqrt(np.diag(errors) * inflation)
+    estimates, error = np.diag(covariance), np.sqrt(np.diag(errors) * inflation)
     means = np.clip(belief.means, POPULATION.min_spread_mean, 1 - POPULATION.min_spread_mean)
     most = means * (1 - means)
-    evident = found - POPULATION.evident_deviations * error
+    evident = estimates - POPULATION.evident_deviations * error
     largest = np.clip(evident, beta_variance(means), most)
     scale = (np.diag(errors) / 2) ** -0.25
     factors = find_factors(covariance, errors, largest * scale**2, inflation) / scale[:, None]
     explained = np.maximum((factors**2).sum(axis=1), 1e-12)
     limit = np.maximum(POPULATION.max_factor_ratio * most, largest) / explained
     belief.factors = np.ascontiguousarray(factors * np.sqrt(np.minimum(limit, 1.0))[:, None])
-    rest = (found - (belief.factors**2).sum(axis=1)) / largest
+    rest = (estimates - (belief.factors**2).sum(axis=1)) / largest
     ratios, deviations = pool(rest, error / largest)
     unseen = 1 / (1 / largest + scale**2 / np.sqrt(len(means)))
     belief.hidden = np.clip(largest * (np.maximum(ratios, 0) + deviations), unseen, largest)
@@ -88,8 +88,8 @@ def pool(values: FloatArray, errors: FloatArray) -> tuple[FloatArray, FloatArray
     between = max(0.0, spread / max(total - weights @ weights / total, 1e-12))
     weights = 1 / (variances + between)
     common, doubt = weights @ values / weights.sum(), between + 1 / weights.sum()
-    own = doubt / (doubt + variances)
-    return common + own * (values - common), np.sqrt(own * variances)
+    gains = doubt / (doubt + variances)
+    return common + gains * (values - common), np.sqrt(gains * variances)
 
 
 def estimate(belief: PopulationBelief, users: LongArray) -> tuple[FloatArray, FloatArray]:
