@@ -152,7 +152,7 @@ def _absorb(
             arm = arm_of[group]
             errors[group] -= sizes[group] * shifts[arm]
             if n_seen[arm] > 1.0:  # the shift, fitted to n groups, hides one n-th of their squares
-                squares[OBSERVED, arm] += errors[group] ** 2 / (1.0 - 1.0 / n_seen[arm])
+                squares[OBSERVED, arm] += errors[group] ** 2 * n_seen[arm] / (n_seen[arm] - 1.0)
                 squares[EXPECTED, arm] += sizes[group] * noises[arm]
     for user in range(len(arms)):
         if counted[user]:
