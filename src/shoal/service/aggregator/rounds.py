@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from shoal.arrays import BoolArray, IntArray, LongArray, WholeArray
 from shoal.errors import InvalidInputError
@@ -98,6 +98,12 @@ class RoundRecord:
 
 
 _COLUMNS = [store.rounds.c[field.name] for field in fields(RoundRecord)]
+_LOCK_FOR_REPORTS = (
+    select(store.rounds.c.state, store.campaigns.c.source)
+    .join(store.campaigns)
+    .where(store.rounds.c.id == bindparam("round_id"))
+    .with_for_update(of=store.rounds)
+)
 
 
 class Rounds:
@@ -315,9 +321,7 @@ def lock_state(connection: Connection, round_id: int) -> str:
 
 def lock_for_reports(connection: Connection, round_id: int) -> tuple[str, str | None]:
     """Return a round's state and the token that reports in its campaign; lock the round."""
-    table = store.rounds
-    query = select(table.c.state, store.campaigns.c.source).join(store.campaigns)
-    row = connection.execute(query.where(table.c.id == round_id).with_for_update(of=table)).one()
+    row = connection.execute(_LOCK_FOR_REPORTS, {"round_id": round_id}).one()
     return row.state, row.source
 
 
