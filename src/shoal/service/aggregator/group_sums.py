@@ -28,6 +28,7 @@ from shoal.service.store import aggregator as store
 
 BLOCK_SIZE = 256  # groups in a row
 SALT_BYTES = 16
+DAMAGED = "its sums are damaged"  # why a round is abandoned
 
 Sums = dict[int, tuple[int, int]]  # group: total, reporters
 
@@ -35,8 +36,9 @@ Sums = dict[int, tuple[int, int]]  # group: total, reporters
 class DamagedSumsError(ShoalError):
     """The sums of a round are not what was written: no total of it can be known."""
 
-    def __init__(self) -> None:
+    def __init__(self, round_id: int) -> None:
         super().__init__("the sums of a round are damaged.")
+        self.round_id = round_id
 
 
 class SeatReports(NamedTuple):
@@ -135,6 +137,24 @@ def read_sums(connection: Connection, round_id: int, n_groups: int, key: bytes) 
     return dict(zip(with_any.tolist(), counts, strict=True))
 
 
+def read_marks(connection: Connection, round_id: int) -> LongArray:
+    """Return the seats that have reported in an open round."""
+    table = store.reports
+    seats = connection.scalars(select(table.c.seat).where(table.c.round_id == round_id))
+    return np.array(list(seats), np.int64)
+
+
+def check_sums(round_id: int, sums: Sums, groups: IntArray, marks: LongArray) -> None:
+    """Refuse sums whose reporters are not those who are marked."""
+    if not np.isin(marks, np.arange(groups.size)).all():
+        raise DamagedSumsError(round_id)
+    numbers = groups[marks]
+    counts = np.bincount(numbers[numbers >= 0])
+    marked = {group: n for group, n in enumerate(counts.tolist()) if n}
+    if {group: reporters for group, (_, reporters) in sums.items()} != marked:
+        raise DamagedSumsError(round_id)
+
+
 def _read_blocks(connection: Connection, round_id: int, numbers: list[int], key: bytes) -> Blocks:
     """Read blocks; those that have no row have no reporter."""
     blocks = Blocks(numbers, *np.zeros((2, len(numbers), BLOCK_SIZE), np.int64))
@@ -142,7 +162,7 @@ def _read_blocks(connection: Connection, round_id: int, numbers: list[int], key:
     for number, *parts in _rows(connection, round_id, numbers):
         salt, reporters, blinded = map(bytes.fromhex, parts)
         if (len(salt), len(reporters), len(blinded)) != (SALT_BYTES, *_WIDTHS):
-            raise DamagedSumsError
+            raise DamagedSumsError(round_id)
         place, mask = places[number], block_mask(key, salt, number)
         blocks.totals[place] = (np.frombuffer(blinded, "<u8") - mask).astype(np.int64)
         blocks.reporters[place] = np.frombuffer(reporters, "<i4")

@@ -22,7 +22,12 @@ from sqlalchemy import Connection
 from shoal.arrays import BoolArray, FloatArray, IntArray, LongArray
 from shoal.service.aggregator.bounded_queue import BoundedQueue
 from shoal.service.aggregator.campaigns import Directory
-from shoal.service.aggregator.group_sums import SeatReports, add_reports
+from shoal.service.aggregator.group_sums import (
+    DAMAGED,
+    DamagedSumsError,
+    SeatReports,
+    add_reports,
+)
 from shoal.service.aggregator.keys import RoundKeys
 from shoal.service.aggregator.releases import load_seats
 from shoal.service.aggregator.rounds import (
@@ -182,15 +187,23 @@ class ReportQueue:
             batch.finish(late, contested=id(batch) in contested)
 
     def _commit(self, batches: list[ReportBatch]) -> dict[int, Outcome]:
-        """Count batches in one transaction; return what became of those of each round."""
+        """Count batches in one transaction; return what became of those of each round.
+
+        Those of a round whose sums are damaged find it abandoned, and keep no other from its place.
+        """
         by_round: dict[int, list[ReportBatch]] = {}
         for batch in batches:
             by_round.setdefault(batch.round_id, []).append(batch)
-        with self._database.write() as connection:
-            return {
-                round_id: self._count(connection, round_id, by_round[round_id])
-                for round_id in sorted(by_round)
-            }
+        try:
+            with self._database.write() as connection:
+                return {
+                    round_id: self._count(connection, round_id, by_round[round_id])
+                    for round_id in sorted(by_round)
+                }
+        except DamagedSumsError as damage:
+            self._rounds.give_up(damage.round_id, why=DAMAGED)
+            self._keys.delete_ended()
+            return self._commit(batches)
 
     def _count(self, connection: Connection, round_id: int, batches: list[ReportBatch]) -> Outcome:
         """Count one round's batches, but for those of a second source, which are contested."""

@@ -6,6 +6,7 @@ and is checked by the ``Plan`` type: each group has one arm and at least C users
 one group at most. So groups never overlap, and a round is never played with other groups.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -30,6 +31,8 @@ from shoal.service.notifier import Notifier
 from shoal.service.problems import ProblemError
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
+
+log = logging.getLogger("shoal.service")
 
 WANTED, OPEN, RELEASED, ABANDONED = "wanted", "open", "released", "abandoned"
 MAX_CACHED_SEATS = 2**24  # of all plans in memory
@@ -283,6 +286,16 @@ class Rounds:
         with self._database.read() as connection:
             return connection.scalar(query) == int((plan.arms >= 0).sum())
 
+    def give_up(self, round_id: int, *, why: str) -> None:
+        """Abandon an open round of which nothing can be released."""
+        with self._database.read() as connection:
+            table = store.rounds
+            query = select(table.c.campaign).where(table.c.id == round_id)
+            campaign: str = connection.execute(query).scalar_one()
+        with self.change(campaign) as connection:
+            if lock_state(connection, round_id) == OPEN:
+                give_up(connection, round_id, now=self._clock(), why=why)
+
     def begin_by(self, round_: RoundRecord, *, now: int) -> RoundRecord | None:
         """Let rounds that began or ended in the future, by a wrong clock, have done so now."""
         table = store.rounds
@@ -387,6 +400,17 @@ def abandon(connection: Connection, round_id: int, *, now: int) -> None:
     table = store.rounds
     abandoned = update(table).where(table.c.id == round_id)
     connection.execute(abandoned.values(state=ABANDONED, closed_at=now))
+
+
+def give_up(connection: Connection, round_id: int, *, now: int, why: str) -> None:
+    """Abandon an open round without being asked to, and say why in both logs."""
+    abandon(connection, round_id, now=now)
+    columns = store.rounds.c
+    place = select(columns.campaign, columns.number).where(columns.id == round_id)
+    campaign, number = connection.execute(place).one()
+    log.warning("an open round is abandoned: %s", why)
+    details = {"through": number, "rounds": 1, "state": OPEN, "why": why}
+    audit_log.append(connection, "round.abandon", campaign=campaign, now=now, **details)
 
 
 def delete_reports(connection: Connection, round_id: int) -> None:
