@@ -15,13 +15,7 @@ from sqlalchemy import Connection, or_, select, text
 
 from shoal.errors import ShoalError
 from shoal.service.aggregator import audit_log, campaigns, rounds
-from shoal.service.aggregator.group_sums import (
-    DAMAGED,
-    DamagedSumsError,
-    check_sums,
-    read_marks,
-    read_sums,
-)
+from shoal.service.aggregator.group_sums import DAMAGED, DamagedSumsError, read_checked
 from shoal.service.aggregator.keys import KEY_BYTES, fits, read_key
 from shoal.service.aggregator.witness import check as check_witness
 from shoal.service.aggregator.witness import read_statement
@@ -174,8 +168,7 @@ def _open_sums(database: Database, name: str) -> Iterator[Finding]:
             return
         fault = ""
         try:
-            sums = read_sums(connection, last.id, len(plan.group_arms()), bytes(KEY_BYTES))
-            check_sums(last.id, sums, plan.groups, read_marks(connection, last.id))
+            read_checked(connection, last.id, plan.groups, bytes(KEY_BYTES))
         except DamagedSumsError:
             fault = f"round {last.number} can't be released: {DAMAGED}; it will be abandoned"
         yield Finding(f"campaign {name}: the sums of its open round are whole", fault)

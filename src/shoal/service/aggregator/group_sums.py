@@ -137,22 +137,22 @@ def read_sums(connection: Connection, round_id: int, n_groups: int, key: bytes) 
     return dict(zip(with_any.tolist(), counts, strict=True))
 
 
-def read_marks(connection: Connection, round_id: int) -> LongArray:
-    """Return the seats that have reported in an open round."""
+def read_checked(
+    connection: Connection, round_id: int, groups: IntArray, key: bytes
+) -> tuple[Sums, LongArray]:
+    """Return a round's sums, and the seats that are marked, or refuse sums that are of others."""
+    sums = read_sums(connection, round_id, groups.max(initial=-1) + 1, key)
     table = store.reports
     seats = connection.scalars(select(table.c.seat).where(table.c.round_id == round_id))
-    return np.array(list(seats), np.int64)
-
-
-def check_sums(round_id: int, sums: Sums, groups: IntArray, marks: LongArray) -> None:
-    """Refuse sums whose reporters are not those who are marked."""
-    if not np.isin(marks, np.arange(groups.size)).all():
+    marked = np.array(list(seats), np.int64)
+    if marked.min(initial=0) < 0 or marked.max(initial=-1) >= groups.size:
         raise DamagedSumsError(round_id)
-    numbers = groups[marks]
-    counts = np.bincount(numbers[numbers >= 0])
-    marked = {group: n for group, n in enumerate(counts.tolist()) if n}
-    if {group: reporters for group, (_, reporters) in sums.items()} != marked:
+    counts = np.bincount(groups[marked] + 1)[1:]  # but for those in no group
+    if {group: n for group, (_, n) in sums.items()} != {
+        group: n for group, n in enumerate(counts.tolist()) if n
+    }:
         raise DamagedSumsError(round_id)
+    return sums, marked
 
 
 def _read_blocks(connection: Connection, round_id: int, numbers: list[int], key: bytes) -> Blocks:

@@ -30,14 +30,7 @@ from shoal.service import problems
 from shoal.service.aggregator import audit_log, rounds
 from shoal.service.aggregator.campaigns import Directory
 from shoal.service.aggregator.epochs import Epochs
-from shoal.service.aggregator.group_sums import (
-    DAMAGED,
-    DamagedSumsError,
-    Sums,
-    check_sums,
-    read_marks,
-    read_sums,
-)
+from shoal.service.aggregator.group_sums import DAMAGED, DamagedSumsError, Sums, read_checked
 from shoal.service.aggregator.holdout import (
     NO_BLOCKS,
     Crowds,
@@ -247,15 +240,13 @@ class Releases:
         plan = rounds.load_plan(connection, round_.id)
         assert plan is not None
         key = self._keys.get(connection, round_.id)
-        sums = read_sums(connection, round_.id, len(plan.group_arms()), key)
-        marks = read_marks(connection, round_.id)
-        check_sums(round_.id, sums, plan.groups, marks)
+        sums, marked = read_checked(connection, round_.id, plan.groups, key)
         name, number, contested = round_.campaign, round_.number, round_.contested
         document = make_release(
             name, number, plan, campaign, sums, contested=contested, blocks=blocks
         )
         crowds = plan_crowds(plan, campaign, blocks)
-        _store(connection, round_.id, document, plan, crowds, marks)
+        _store(connection, round_.id, document, plan, crowds, marked)
         rounds.delete_reports(connection, round_.id)
         _forget_reporters(connection, round_)
         table, now = store.rounds, self._clock()
@@ -327,11 +318,11 @@ def _store(
     document: StoredRelease,
     plan: FrozenPlan,
     crowds: Crowds,
-    marks: LongArray,
+    marked: LongArray,
 ) -> None:
     n_seats = plan.groups.size
     reporters, released = np.zeros(n_seats, bool), np.zeros(n_seats, bool)
-    reporters[marks] = True
+    reporters[marked] = True
     released[[group for total in document.totals for group in total.parts]] = True  # by group
     counted = reporters & (plan.groups >= 0) & released[plan.groups]
     row = {

@@ -4,9 +4,6 @@ A batch is answered after the commit that holds it. Individual rewards live in a
 until then, and nowhere else. Rewards in [0, 1] become whole steps of a public grid, and only whole
 numbers are ever summed: order, retries and rounding can't show in a sum, and a fingerprint in the
 low-order bits of a reward does not survive the grid.
-
-One token reports in a campaign: the first that does, until one that is named its successor takes
-over. Reports by any other are contested: they are refused, and their number is released.
 """
 
 import queue
@@ -30,14 +27,8 @@ from shoal.service.aggregator.group_sums import (
 )
 from shoal.service.aggregator.keys import RoundKeys
 from shoal.service.aggregator.releases import load_seats
-from shoal.service.aggregator.rounds import (
-    OPEN,
-    RELEASED,
-    Rounds,
-    add_contested,
-    lock_for_reports,
-    set_source,
-)
+from shoal.service.aggregator.rounds import OPEN, RELEASED, Rounds
+from shoal.service.aggregator.sources import Source, add_contested, lock_for_reports, set_source
 from shoal.service.problems import (
     BAD_CAPABILITY,
     CONTESTED,
@@ -52,17 +43,6 @@ MAX_BATCHES = 64  # in one transaction
 MAX_WAITING_REPORTS = 500_000  # for the store; more are refused, to be sent again
 
 RefusedReports = list[tuple[int, Reason]]  # position in the batch, and why
-
-
-class Source(NamedTuple):
-    """The token that reports, and the one whose reporting it may take over."""
-
-    name: str = ""
-    succeeds: str | None = None
-
-    def may_report(self, present: str | None) -> bool:
-        """Return whether it is the ``present`` source of a campaign, its successor or the first."""
-        return present is None or present in (self.name, self.succeeds)
 
 
 class Outcome(NamedTuple):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from shoal.arrays import BoolArray, IntArray, LongArray, WholeArray
 from shoal.errors import InvalidInputError
@@ -101,12 +101,6 @@ class RoundRecord:
 
 
 _COLUMNS = [store.rounds.c[field.name] for field in fields(RoundRecord)]
-_LOCK_FOR_REPORTS = (
-    select(store.rounds.c.state, store.campaigns.c.source)
-    .join(store.campaigns)
-    .where(store.rounds.c.id == bindparam("round_id"))
-    .with_for_update(of=store.rounds)
-)
 
 
 class Rounds:
@@ -330,27 +324,6 @@ def lock_state(connection: Connection, round_id: int) -> str:
     query = select(table.c.state).where(table.c.id == round_id)
     state: str = connection.execute(query.with_for_update()).scalar_one()
     return state
-
-
-def lock_for_reports(connection: Connection, round_id: int) -> tuple[str, str | None]:
-    """Return a round's state and the token that reports in its campaign; lock the round."""
-    row = connection.execute(_LOCK_FOR_REPORTS, {"round_id": round_id}).one()
-    return row.state, row.source
-
-
-def set_source(connection: Connection, round_id: int, source: str | None) -> None:
-    """Let a token be the one that reports in a round's campaign."""
-    table = store.campaigns
-    campaign = select(store.rounds.c.campaign).where(store.rounds.c.id == round_id)
-    changed = update(table).where(table.c.name == campaign.scalar_subquery())
-    connection.execute(changed.values(source=source))
-
-
-def add_contested(connection: Connection, round_id: int, n_reports: int) -> None:
-    """Count reports by a second source."""
-    table = store.rounds
-    more = update(table).where(table.c.id == round_id)
-    connection.execute(more.values(contested=table.c.contested + n_reports))
 
 
 def load_plan(connection: Connection, round_id: int) -> FrozenPlan | None:
