@@ -246,7 +246,7 @@ def _left_over(connection: Connection, round_id: int) -> bool:
         connection.scalar(
             select(func.count()).select_from(table).where(table.c.round_id == round_id)
         )
-        for table in (store.reports, store.sums)
+        for table in (store.reports, store.sum_blocks, store.sums)
     )
 
 

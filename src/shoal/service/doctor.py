@@ -14,8 +14,9 @@ import httpx
 from sqlalchemy import Connection, or_, select, text
 
 from shoal.errors import ShoalError
-from shoal.service.aggregator import audit_log, campaigns
-from shoal.service.aggregator.keys import fits, read_key
+from shoal.service.aggregator import audit_log, campaigns, rounds
+from shoal.service.aggregator.group_sums import DAMAGED, DamagedSumsError, read_checked
+from shoal.service.aggregator.keys import KEY_BYTES, fits, read_key
 from shoal.service.aggregator.witness import check as check_witness
 from shoal.service.aggregator.witness import read_statement
 from shoal.service.audit import audit
@@ -152,6 +153,22 @@ def _campaigns(database: Database, floor: int) -> Iterator[Finding]:
         noise = "no noise"
         if campaign.noise:
             noise = f"noise of epsilon {campaign.noise.epsilon:g} a round"
-        rounds = "1 round is" if result.rounds == 1 else f"{result.rounds:,} rounds are"
-        check = f"campaign {name}: {rounds} anonymous, with {noise}"
+        checked = "1 round is" if result.rounds == 1 else f"{result.rounds:,} rounds are"
+        check = f"campaign {name}: {checked} anonymous, with {noise}"
         yield Finding(check, "; ".join(faults[:3]))
+        yield from _open_sums(database, name)
+
+
+def _open_sums(database: Database, name: str) -> Iterator[Finding]:
+    """Check that the sums of an open round are of those who reported; no key is needed for it."""
+    with database.read() as connection:
+        last = rounds.latest(connection, name)
+        plan = rounds.load_plan(connection, last.id) if last and last.state == rounds.OPEN else None
+        if last is None or plan is None:
+            return
+        fault = ""
+        try:
+            read_checked(connection, last.id, plan.groups, bytes(KEY_BYTES))
+        except DamagedSumsError:
+            fault = f"round {last.number} can't be released: {DAMAGED}; it will be abandoned"
+        yield Finding(f"campaign {name}: the sums of its open round are whole", fault)

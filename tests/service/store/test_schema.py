@@ -47,6 +47,24 @@ def test_upgrading_again_keeps_what_is_stored(stores: Stores, role: StoreRole) -
     database.close()
 
 
+def test_marks_of_an_open_round_outlive_the_upgrade(stores: Stores) -> None:
+    database = Database(stores.aggregator)
+    upgrade(database, "aggregator", version="a0007")
+    campaign = {"name": "n", "definition": "{}", "roster": 0, "created_at": 0}
+    round_ = {"id": 7, "campaign": "n", "number": 1, "state": "open", "wanted_at": 0}
+    marks = [{"round_id": 7, "seat": seat} for seat in (0, 3)]
+    with database.write() as connection:
+        connection.execute(insert(aggregator.campaigns).values(campaign))
+        connection.execute(insert(aggregator.rounds).values(round_))
+        connection.execute(insert(aggregator.reports), marks)
+    upgrade(database, "aggregator")
+    with pytest.raises(IntegrityError), database.write() as connection:
+        connection.execute(insert(aggregator.reports), marks[:1])  # they are a key still
+    with database.read() as connection:
+        assert [row._asdict() for row in connection.execute(select(aggregator.reports))] == marks
+    database.close()
+
+
 def test_a_failed_write_leaves_no_trace(stores: Stores) -> None:
     database = stores.open("aggregator")
     row = {"name": "n", "role": "app", "digest": b"d"}

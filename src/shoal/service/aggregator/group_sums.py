@@ -20,14 +20,25 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, select
+from sqlalchemy.exc import IntegrityError
 
 from shoal.arrays import IntArray, LongArray
+from shoal.errors import ShoalError
 from shoal.service.store import aggregator as store
 
 BLOCK_SIZE = 256  # groups in a row
 SALT_BYTES = 16
+DAMAGED = "its sums are damaged"  # why a round is abandoned
 
 Sums = dict[int, tuple[int, int]]  # group: total, reporters
+
+
+class DamagedSumsError(ShoalError):
+    """The sums of a round are not what was written: no total of it can be known."""
+
+    def __init__(self, round_id: int) -> None:
+        super().__init__("the sums of a round are damaged.")
+        self.round_id = round_id
 
 
 class SeatReports(NamedTuple):
@@ -45,13 +56,13 @@ class Blocks(NamedTuple):
     reporters: LongArray  # (n_blocks, BLOCK_SIZE)
 
 
-_NEW = {
+_NEW = {  # PostgreSQL marks them too
     "sqlite": "SELECT json_group_array(value) FROM json_each(?2) "
     "WHERE value NOT IN (SELECT seat FROM reports WHERE round_id = ?1 AND seat = value)",
-    "postgresql": "INSERT INTO reports (round_id, seat) SELECT %s, unnest(%s::int[]) "
-    "ON CONFLICT DO NOTHING RETURNING seat",
+    "postgresql": "WITH new AS (INSERT INTO reports (round_id, seat) SELECT %s, unnest(%s::int[]) "
+    "ON CONFLICT DO NOTHING RETURNING seat) SELECT array_agg(seat) FROM new",
 }
-_MARK_NEW = "INSERT INTO reports (round_id, seat) SELECT ?, value FROM json_each(?)"  # SQLite's
+_MARK = "INSERT INTO reports (round_id, seat) SELECT ?, value FROM json_each(?)"  # SQLite's
 _READ = {
     "sqlite": "SELECT json_group_array(json_array(block, hex(salt), hex(reporters), hex(blinded))) "
     "FROM sum_blocks WHERE round_id = ? AND block IN (SELECT value FROM json_each(?))",
@@ -83,15 +94,10 @@ def add_reports(
     The caller holds the round's lock and knows that it is open.
     """
     seats, steps = reports
-    dialect = connection.dialect.name
-    new = _rows(connection, _NEW, round_id, seats.tolist())
-    if not new:
-        return
+    new = _mark(connection, round_id, seats.tolist())
     if len(new) < seats.size:
-        is_new = np.isin(seats, np.ravel(new))
+        is_new = np.isin(seats, new)
         seats, steps = seats[is_new], steps[is_new]
-    if dialect == "sqlite":
-        connection.exec_driver_sql(_MARK_NEW, (round_id, _list_text(dialect, seats.tolist())))
     grouped = groups[seats] >= 0
     numbers = groups[seats[grouped]]
     if not numbers.size:
@@ -101,6 +107,22 @@ def add_reports(
     np.add.at(blocks.totals, (place, numbers % BLOCK_SIZE), steps[grouped])
     np.add.at(blocks.reporters, (place, numbers % BLOCK_SIZE), 1)
     _write_blocks(connection, round_id, blocks, key)
+
+
+def _mark(connection: Connection, round_id: int, seats: list[int]) -> list[int]:
+    """Mark seats as having reported; return those that were not."""
+    dialect = connection.dialect.name
+    values = (round_id, _list_text(dialect, seats))
+    if dialect == "sqlite":
+        try:
+            connection.exec_driver_sql(_MARK, values)
+        except IntegrityError:  # some are marked, and this statement has marked none
+            new = connection.exec_driver_sql(_NEW[dialect], values).scalar_one()
+            connection.exec_driver_sql(_MARK, (round_id, new))
+            return msgspec.json.decode(new, type=list[int])
+        return seats
+    marked: list[int] | None = connection.exec_driver_sql(_NEW[dialect], values).scalar_one()
+    return marked or []
 
 
 def read_sums(connection: Connection, round_id: int, n_groups: int, key: bytes) -> Sums:
@@ -115,15 +137,35 @@ def read_sums(connection: Connection, round_id: int, n_groups: int, key: bytes) 
     return dict(zip(with_any.tolist(), counts, strict=True))
 
 
+def read_checked(
+    connection: Connection, round_id: int, groups: IntArray, key: bytes
+) -> tuple[Sums, LongArray]:
+    """Return a round's sums, and the seats that are marked, or refuse sums that are of others."""
+    sums = read_sums(connection, round_id, groups.max(initial=-1) + 1, key)
+    table = store.reports
+    seats = connection.scalars(select(table.c.seat).where(table.c.round_id == round_id))
+    marked = np.array(list(seats), np.int64)
+    if marked.min(initial=0) < 0 or marked.max(initial=-1) >= groups.size:
+        raise DamagedSumsError(round_id)
+    counts = np.bincount(groups[marked] + 1)[1:]  # but for those in no group
+    if {group: n for group, (_, n) in sums.items()} != {
+        group: n for group, n in enumerate(counts.tolist()) if n
+    }:
+        raise DamagedSumsError(round_id)
+    return sums, marked
+
+
 def _read_blocks(connection: Connection, round_id: int, numbers: list[int], key: bytes) -> Blocks:
     """Read blocks; those that have no row have no reporter."""
     blocks = Blocks(numbers, *np.zeros((2, len(numbers), BLOCK_SIZE), np.int64))
     places = {number: place for place, number in enumerate(numbers)}
-    for number, salt, reporters, blinded in _rows(connection, _READ, round_id, numbers):
-        place, masked = places[number], np.frombuffer(bytes.fromhex(blinded), "<u8")
-        mask = block_mask(key, bytes.fromhex(salt), number)
-        blocks.totals[place] = (masked - mask).astype(np.int64)
-        blocks.reporters[place] = np.frombuffer(bytes.fromhex(reporters), "<i4")
+    for number, *parts in _rows(connection, round_id, numbers):
+        salt, reporters, blinded = map(bytes.fromhex, parts)
+        if (len(salt), len(reporters), len(blinded)) != (SALT_BYTES, *_WIDTHS):
+            raise DamagedSumsError(round_id)
+        place, mask = places[number], block_mask(key, salt, number)
+        blocks.totals[place] = (np.frombuffer(blinded, "<u8") - mask).astype(np.int64)
+        blocks.reporters[place] = np.frombuffer(reporters, "<i4")
     return blocks
 
 
@@ -161,15 +203,12 @@ def _reveal(blinded: int, key: bytes, salt: bytes, group: int) -> int:
     return (blinded - int.from_bytes(digest, "little") + 2**63) % 2**64 - 2**63
 
 
-def _rows(
-    connection: Connection, statements: dict[str, str], round_id: int, numbers: list[int]
-) -> Sequence[Any]:
+def _rows(connection: Connection, round_id: int, numbers: list[int]) -> Sequence[Any]:
     dialect = connection.dialect.name
     values = (round_id, _list_text(dialect, numbers))
-    result = connection.exec_driver_sql(statements[dialect], values)
+    result = connection.exec_driver_sql(_READ[dialect], values)
     if dialect == "sqlite":
-        rows: list[Any] = msgspec.json.decode(result.scalar_one())
-        return rows
+        return msgspec.json.decode(result.scalar_one(), type=list[Any])
     return result.all()
 
 

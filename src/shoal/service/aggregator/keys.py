@@ -28,7 +28,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from shoal.errors import ShoalError
 from shoal.files import sync_folder, write_atomically
-from shoal.service.aggregator import audit_log, rounds
+from shoal.service.aggregator import rounds
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
 from shoal.wire import report_capability
@@ -122,15 +122,8 @@ def _key_is_lost(message: str) -> ShoalError:
 
 
 def _abandon(connection: Connection, round_ids: Sequence[int], *, now: int, why: str) -> None:
-    columns = store.rounds.c
-    places = select(columns.campaign, columns.number).where(columns.id.in_(round_ids))
-    abandoned = connection.execute(places).all() if round_ids else []
     for round_id in round_ids:
-        rounds.abandon(connection, round_id, now=now)
-    for campaign, number in abandoned:
-        log.warning("an open round is abandoned: %s", why)
-        details = {"through": number, "rounds": 1, "state": rounds.OPEN, "why": why}
-        audit_log.append(connection, "round.abandon", campaign=campaign, now=now, **details)
+        rounds.give_up(connection, round_id, now=now, why=why)
 
 
 def fits(connection: Connection, key: bytes | None) -> bool:

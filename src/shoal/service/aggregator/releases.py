@@ -24,13 +24,13 @@ import msgspec
 import numpy as np
 from sqlalchemy import Connection, func, insert, select, update
 
-from shoal.arrays import BoolArray, WholeArray
+from shoal.arrays import BoolArray, LongArray, WholeArray
 from shoal.errors import ShoalError
 from shoal.service import problems
 from shoal.service.aggregator import audit_log, rounds
 from shoal.service.aggregator.campaigns import Directory
 from shoal.service.aggregator.epochs import Epochs
-from shoal.service.aggregator.group_sums import Sums, read_sums
+from shoal.service.aggregator.group_sums import DAMAGED, DamagedSumsError, Sums, read_checked
 from shoal.service.aggregator.holdout import (
     NO_BLOCKS,
     Crowds,
@@ -200,13 +200,21 @@ class Releases:
     on_release: Callable[[StoredRelease], None] = lambda document: None
 
     def close_round(self, name: str, number: int) -> StoredRelease | None:
-        """Close a round and store its release; None where that has been done."""
+        """Close a round and store its release; None where that has been done.
+
+        A round whose sums are damaged is abandoned.
+        """
         campaign, blocks = self._directory.campaign(name), self._directory.blocks(name)
-        with self._rounds.change(name) as connection:
-            round_ = self._releasable(connection, name, number)
-            document = None
-            if round_ is not None:
-                document = self._release(connection, round_, campaign, blocks)
+        document = None
+        try:
+            with self._rounds.change(name) as connection:
+                round_ = self._releasable(connection, name, number)
+                if round_ is not None:
+                    document = self._release(connection, round_, campaign, blocks)
+        except DamagedSumsError as damage:
+            self._rounds.give_up(damage.round_id, why=DAMAGED)
+            self._keys.delete_ended()
+            raise ProblemError(problems.ROUND_ABANDONED, f"Because {DAMAGED}.") from None
         self._keys.delete_ended()
         if document is not None:
             self.on_release(document)
@@ -232,12 +240,13 @@ class Releases:
         plan = rounds.load_plan(connection, round_.id)
         assert plan is not None
         key = self._keys.get(connection, round_.id)
-        sums = read_sums(connection, round_.id, len(plan.group_arms()), key)
+        sums, marked = read_checked(connection, round_.id, plan.groups, key)
         name, number, contested = round_.campaign, round_.number, round_.contested
         document = make_release(
             name, number, plan, campaign, sums, contested=contested, blocks=blocks
         )
-        _store(connection, round_.id, document, plan, plan_crowds(plan, campaign, blocks))
+        crowds = plan_crowds(plan, campaign, blocks)
+        _store(connection, round_.id, document, plan, crowds, marked)
         rounds.delete_reports(connection, round_.id)
         _forget_reporters(connection, round_)
         table, now = store.rounds, self._clock()
@@ -309,11 +318,11 @@ def _store(
     document: StoredRelease,
     plan: FrozenPlan,
     crowds: Crowds,
+    marked: LongArray,
 ) -> None:
-    n_seats, table = plan.groups.size, store.reports
+    n_seats = plan.groups.size
     reporters, released = np.zeros(n_seats, bool), np.zeros(n_seats, bool)
-    seats = connection.scalars(select(table.c.seat).where(table.c.round_id == round_id))
-    reporters[list(seats)] = True
+    reporters[marked] = True
     released[[group for total in document.totals for group in total.parts]] = True  # by group
     counted = reporters & (plan.groups >= 0) & released[plan.groups]
     row = {

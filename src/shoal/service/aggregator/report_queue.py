@@ -4,9 +4,6 @@ A batch is answered after the commit that holds it. Individual rewards live in a
 until then, and nowhere else. Rewards in [0, 1] become whole steps of a public grid, and only whole
 numbers are ever summed: order, retries and rounding can't show in a sum, and a fingerprint in the
 low-order bits of a reward does not survive the grid.
-
-One token reports in a campaign: the first that does, until one that is named its successor takes
-over. Reports by any other are contested: they are refused, and their number is released.
 """
 
 import queue
@@ -22,17 +19,16 @@ from sqlalchemy import Connection
 from shoal.arrays import BoolArray, FloatArray, IntArray, LongArray
 from shoal.service.aggregator.bounded_queue import BoundedQueue
 from shoal.service.aggregator.campaigns import Directory
-from shoal.service.aggregator.group_sums import SeatReports, add_reports
+from shoal.service.aggregator.group_sums import (
+    DAMAGED,
+    DamagedSumsError,
+    SeatReports,
+    add_reports,
+)
 from shoal.service.aggregator.keys import RoundKeys
 from shoal.service.aggregator.releases import load_seats
-from shoal.service.aggregator.rounds import (
-    OPEN,
-    RELEASED,
-    Rounds,
-    add_contested,
-    lock_for_reports,
-    set_source,
-)
+from shoal.service.aggregator.rounds import OPEN, RELEASED, Rounds
+from shoal.service.aggregator.sources import Source, add_contested, lock_for_reports, set_source
 from shoal.service.problems import (
     BAD_CAPABILITY,
     CONTESTED,
@@ -47,17 +43,6 @@ MAX_BATCHES = 64  # in one transaction
 MAX_WAITING_REPORTS = 500_000  # for the store; more are refused, to be sent again
 
 RefusedReports = list[tuple[int, Reason]]  # position in the batch, and why
-
-
-class Source(NamedTuple):
-    """The token that reports, and the one whose reporting it may take over."""
-
-    name: str = ""
-    succeeds: str | None = None
-
-    def may_report(self, present: str | None) -> bool:
-        """Return whether it is the ``present`` source of a campaign, its successor or the first."""
-        return present is None or present in (self.name, self.succeeds)
 
 
 class Outcome(NamedTuple):
@@ -182,15 +167,23 @@ class ReportQueue:
             batch.finish(late, contested=id(batch) in contested)
 
     def _commit(self, batches: list[ReportBatch]) -> dict[int, Outcome]:
-        """Count batches in one transaction; return what became of those of each round."""
+        """Count batches in one transaction; return what became of those of each round.
+
+        Those of a round whose sums are damaged find it abandoned, and keep no other from its place.
+        """
         by_round: dict[int, list[ReportBatch]] = {}
         for batch in batches:
             by_round.setdefault(batch.round_id, []).append(batch)
-        with self._database.write() as connection:
-            return {
-                round_id: self._count(connection, round_id, by_round[round_id])
-                for round_id in sorted(by_round)
-            }
+        try:
+            with self._database.write() as connection:
+                return {
+                    round_id: self._count(connection, round_id, by_round[round_id])
+                    for round_id in sorted(by_round)
+                }
+        except DamagedSumsError as damage:
+            self._rounds.give_up(damage.round_id, why=DAMAGED)
+            self._keys.delete_ended()
+            return self._commit(batches)
 
     def _count(self, connection: Connection, round_id: int, batches: list[ReportBatch]) -> Outcome:
         """Count one round's batches, but for those of a second source, which are contested."""

@@ -6,6 +6,7 @@ and is checked by the ``Plan`` type: each group has one arm and at least C users
 one group at most. So groups never overlap, and a round is never played with other groups.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -30,6 +31,8 @@ from shoal.service.notifier import Notifier
 from shoal.service.problems import ProblemError
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
+
+log = logging.getLogger("shoal.service")
 
 WANTED, OPEN, RELEASED, ABANDONED = "wanted", "open", "released", "abandoned"
 MAX_CACHED_SEATS = 2**24  # of all plans in memory
@@ -277,6 +280,16 @@ class Rounds:
         with self._database.read() as connection:
             return connection.scalar(query) == int((plan.arms >= 0).sum())
 
+    def give_up(self, round_id: int, *, why: str) -> None:
+        """Abandon an open round of which nothing can be released."""
+        with self._database.read() as connection:
+            table = store.rounds
+            query = select(table.c.campaign).where(table.c.id == round_id)
+            campaign: str = connection.execute(query).scalar_one()
+        with self.change(campaign) as connection:
+            if lock_state(connection, round_id) == OPEN:
+                give_up(connection, round_id, now=self._clock(), why=why)
+
     def begin_by(self, round_: RoundRecord, *, now: int) -> RoundRecord | None:
         """Let rounds that began or ended in the future, by a wrong clock, have done so now."""
         table = store.rounds
@@ -311,29 +324,6 @@ def lock_state(connection: Connection, round_id: int) -> str:
     query = select(table.c.state).where(table.c.id == round_id)
     state: str = connection.execute(query.with_for_update()).scalar_one()
     return state
-
-
-def lock_for_reports(connection: Connection, round_id: int) -> tuple[str, str | None]:
-    """Return a round's state and the token that reports in its campaign; lock the round."""
-    table = store.rounds
-    query = select(table.c.state, store.campaigns.c.source).join(store.campaigns)
-    row = connection.execute(query.where(table.c.id == round_id).with_for_update(of=table)).one()
-    return row.state, row.source
-
-
-def set_source(connection: Connection, round_id: int, source: str | None) -> None:
-    """Let a token be the one that reports in a round's campaign."""
-    table = store.campaigns
-    campaign = select(store.rounds.c.campaign).where(store.rounds.c.id == round_id)
-    changed = update(table).where(table.c.name == campaign.scalar_subquery())
-    connection.execute(changed.values(source=source))
-
-
-def add_contested(connection: Connection, round_id: int, n_reports: int) -> None:
-    """Count reports by a second source."""
-    table = store.rounds
-    more = update(table).where(table.c.id == round_id)
-    connection.execute(more.values(contested=table.c.contested + n_reports))
 
 
 def load_plan(connection: Connection, round_id: int) -> FrozenPlan | None:
@@ -383,6 +373,17 @@ def abandon(connection: Connection, round_id: int, *, now: int) -> None:
     table = store.rounds
     abandoned = update(table).where(table.c.id == round_id)
     connection.execute(abandoned.values(state=ABANDONED, closed_at=now))
+
+
+def give_up(connection: Connection, round_id: int, *, now: int, why: str) -> None:
+    """Abandon an open round without being asked to, and say why in both logs."""
+    abandon(connection, round_id, now=now)
+    columns = store.rounds.c
+    place = select(columns.campaign, columns.number).where(columns.id == round_id)
+    campaign, number = connection.execute(place).one()
+    log.warning("an open round is abandoned: %s", why)
+    details = {"through": number, "rounds": 1, "state": OPEN, "why": why}
+    audit_log.append(connection, "round.abandon", campaign=campaign, now=now, **details)
 
 
 def delete_reports(connection: Connection, round_id: int) -> None:

@@ -22,6 +22,9 @@ from sqlalchemy import (
 
 metadata = MetaData()
 
+# SQLite numbers rows by itself only where the type is exactly INTEGER.
+_ROW_ID = BigInteger().with_variant(Integer, "sqlite")
+
 
 def _table(name: str, *columns: Any, rowid: bool = True) -> Table:
     return Table(name, metadata, *columns, sqlite_with_rowid=rowid)
@@ -104,8 +107,7 @@ seats = _table(
 
 rounds = _table(
     "rounds",
-    # SQLite numbers rows by itself only where the type is exactly INTEGER.
-    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("id", _ROW_ID, primary_key=True),
     Column("campaign", ForeignKey("campaigns.name"), nullable=False),
     *_required("number"),
     *_required("state", of=Text),  # wanted, open, released or abandoned
@@ -121,7 +123,8 @@ rounds = _table(
     UniqueConstraint("campaign", "number"),
 )
 
-reports = _table("reports", _round_key(), *_key("seat"), rowid=False)
+# No foreign key: each transaction that marks reporters has locked the row of their round.
+reports = _table("reports", *_key("round_id", of=_ROW_ID), *_key("seat"), rowid=False)
 
 # Of many groups each: how many have reported, as int32, and the blinded totals, as uint64.
 sum_blocks = _table(
