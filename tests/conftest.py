@@ -3,12 +3,13 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.arithmetic import limit_threads, pin_kernels
-from tests.support.workers import GroupScheduling
+from tests.support.workers import GroupScheduling, group
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,13 +81,32 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(20220914)
 
 
-@pytest.fixture(scope="session")
-def ray_cluster() -> Iterator[str]:
-    """The address of a Ray cluster of two nodes with one core each."""
+CLUSTER = pytest.StashKey[tuple[ExitStack, str]]()
+
+
+@pytest.fixture(scope="module")
+def ray_cluster(request: pytest.FixtureRequest) -> str:
+    """The address of a Ray cluster of two nodes with one core each, which all its tests share."""
     from tests.support.cluster import two_nodes
 
-    with two_nodes() as address:
-        yield address
+    stash = request.session.stash
+    if CLUSTER not in stash:
+        stack = ExitStack()
+        stash[CLUSTER] = stack, stack.enter_context(two_nodes())
+    return stash[CLUSTER][1]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """End the cluster with the last test of its group: its ten processes are never idle."""
+    try:
+        return (yield)
+    finally:
+        stash = item.session.stash
+        last = nextitem is None or group(nextitem.nodeid) != group(item.nodeid)
+        if last and CLUSTER in stash:
+            stash[CLUSTER][0].close()
+            del stash[CLUSTER]
 
 
 @pytest.fixture(scope="module")  # while it is open, no other event loop can run in this thread
