@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 pin_kernels()
 limit_threads()
+gc.disable()  # until all is imported
 
 # A shell that runs the tests in the background ignores Ctrl-C for them and for all they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -65,6 +67,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("kernels")
     if "PYTEST_XDIST_WORKER" in os.environ:  # what takes long first, so that no worker ends late
         items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage again, but not in what was imported: it stays until the end."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
