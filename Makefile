@@ -94,8 +94,8 @@ pages:
 	rm -rf docs/reference/api
 	$(SITE) --fresh-env
 
-kernels:  # all are compiled on one core while the checks run on the other
-	$(BIN)/pytest -m kernels tests/recordings
+kernels:  # all are compiled on one core while the checks run on the other, and all tests to bytecode, once
+	$(BIN)/pytest -m kernels
 
 quick:
 	$(BIN)/pytest -n 2 --quick

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.arithmetic import limit_threads, pin_kernels
-from tests.support.workers import GroupScheduling
+from tests.support.workers import GroupScheduling, group
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 pin_kernels()
 limit_threads()
+gc.disable()  # until all is imported
 
 # A shell that runs the tests in the background ignores Ctrl-C for them and for all they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -66,6 +69,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
+def pytest_collection_finish() -> None:
+    """Look for garbage again, but not in what was imported: it stays until the end."""
+    gc.freeze()
+    gc.enable()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> GroupScheduling:
     """Give all tests that share something to one worker, in the order of ``items``."""
@@ -80,13 +89,32 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(20220914)
 
 
-@pytest.fixture(scope="session")
-def ray_cluster() -> Iterator[str]:
-    """The address of a Ray cluster of two nodes with one core each."""
+CLUSTER = pytest.StashKey[tuple[ExitStack, str]]()
+
+
+@pytest.fixture(scope="module")
+def ray_cluster(request: pytest.FixtureRequest) -> str:
+    """The address of a Ray cluster of two nodes with one core each, which all its tests share."""
     from tests.support.cluster import two_nodes
 
-    with two_nodes() as address:
-        yield address
+    stash = request.session.stash
+    if CLUSTER not in stash:
+        stack = ExitStack()
+        stash[CLUSTER] = stack, stack.enter_context(two_nodes())
+    return stash[CLUSTER][1]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """End the cluster with the last test of its group: its ten processes are never idle."""
+    try:
+        return (yield)
+    finally:
+        stash = item.session.stash
+        last = nextitem is None or group(nextitem.nodeid) != group(item.nodeid)
+        if last and CLUSTER in stash:
+            stash[CLUSTER][0].close()
+            del stash[CLUSTER]
 
 
 @pytest.fixture(scope="module")  # while it is open, no other event loop can run in this thread

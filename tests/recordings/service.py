@@ -2,7 +2,8 @@
 
 Everyone's reward follows from who they are, so that both stores give the same. The clock stands
 still, tokens are masked, and texts for people (titles and details of problems, descriptions, pages)
-are not recorded. Both stores are compared with one file.
+are not recorded. Both stores are compared with one file; on PostgreSQL, every policy plays only the
+first two rounds of its campaign, as what it plans later depends on no store.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ PAGES = (
     "/", "/campaigns/news", "/campaigns/news/anonymity", "/campaigns/news/users",
     "/campaigns/news/arms", "/new-campaign", "/tokens", "/login", "/nowhere",
 )  # fmt: skip
+
+
+SOME_ROUNDS, ALL_ROUNDS = 2, 8
+SHORT = ", its first rounds"
 
 
 class Script:
@@ -290,12 +295,13 @@ def record(*urls: str) -> Recording:
             found = script.answers | _by_client(
                 {role: live.client(role) for role in ("operator", "app", "analyst")}, live
             )
+            n_rounds = SOME_ROUNDS if urls else ALL_ROUNDS
             for policy in [n for n, e in POLICIES.items() if e.anonymous and not e.hindsight]:
-                found |= _policy(live, policy, seats=30)
-            return found | _policy(live, "shoal", seats=280)
+                found |= _policy(live, policy, n_rounds, seats=30)
+            return found | _policy(live, "shoal", n_rounds, seats=280)
 
 
-def _policy(live: Live, policy: str, *, seats: int) -> Recording:
+def _policy(live: Live, policy: str, n_rounds: int, *, seats: int) -> Recording:
     """Play a few rounds of one policy; return its last release, and a hash of all answers."""
     name = f"{policy}-{seats}"
     with Script(live) as script:
@@ -306,11 +312,15 @@ def _policy(live: Live, policy: str, *, seats: int) -> Recording:
         }  # fmt: skip
         script.call("operator", "PUT", base, definition)
         script.call("operator", "POST", f"{base}/users", {"join": users(0, seats - 2)})
-        for number in range(1, 9):
+        found: Recording = {}
+        for number in range(1, n_rounds + 1):
             play(script, name, number, quiet=9)
-        last = script.answers[f"{len(script.answers):03} analyst GET {base}/rounds/8/release"]
-        everything = json.dumps(script.answers, sort_keys=True)
-        return {f"campaign {name}": {"all": short_hash(everything.encode()), "last": last["body"]}}
+            if number in (SOME_ROUNDS, ALL_ROUNDS):
+                key = f"campaign {name}" + SHORT * (number == SOME_ROUNDS)
+                everything = json.dumps(script.answers, sort_keys=True)
+                last = script.answers[[*script.answers][-1]]["body"]
+                found[key] = {"all": short_hash(everything.encode()), "last": last}
+        return found
 
 
 if __name__ == "__main__":

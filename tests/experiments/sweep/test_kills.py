@@ -24,7 +24,7 @@ arms = 3
 min_group_size = 2
 horizon = 6000
 runs = 2
-seed = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]
+seed = [0, 1, 2, 3]
 """
 
 

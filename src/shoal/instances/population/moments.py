@@ -12,6 +12,7 @@ where events are so rare that none of them occurred twice.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -31,7 +32,7 @@ Poisson count; with them a normal likelihood makes about as much of the first fe
 CHUNK = 2**22  # entries of a matrix of users × products that are in memory at once
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Moments:
     """Estimates of the first two moments of users' means, with their errors.
 
@@ -50,7 +51,7 @@ class Moments:
     whitening: FloatArray  # (n_entries, n_entries)
     noise_factors: FloatArray  # (5, n_entries)
 
-    @property
+    @cached_property
     def entries(self) -> FloatArray:
         """The estimated covariance as a list of entries."""
         return self.covariance[self.rows, self.columns]
@@ -84,19 +85,40 @@ class Moments:
         users who like both: the term with the skew. Where less than one coincidence is expected,
         the first that occurs must not look like taste: the term with ``RARE``.
         """
-        j, k = self.rows, self.columns
+        return self.entry_variance(covariances, self.entries_of(covariances).T).T
+
+    def entries_of(self, covariances: FloatArray) -> FloatArray:
+        """Return the entries of n covariances, (n, n_entries)."""
+        n_arms = len(self.arm_means)
+        flat = covariances.reshape(len(covariances), n_arms * n_arms)
+        return np.take(flat.T, self.rows * n_arms + self.columns, axis=0).T
+
+    def entry_variance(self, covariances: FloatArray, entries: FloatArray) -> FloatArray:
+        """Return ``model_variance``, a row for each entry as in ``entries``: (n_entries, n)."""
+        both, first, second, alone, skew, rare = self._factors
+        variances = np.einsum("pii->ip", covariances)
+        noise = np.maximum(
+            self.row_variance[:, None] - variances, LEAST_NOISE * self.row_variance[:, None]
+        )
+        noise_j, noise_k = noise[self.rows], noise[self.columns]
+        variance_j, variance_k = variances[self.rows], variances[self.columns]
+        total: FloatArray = noise_j * noise_k
+        total += np.maximum(skew * entries, 0.0)
+        total *= both
+        total += second * noise_k * variance_j + first * noise_j * variance_k
+        total += alone * (variance_j * variance_k + entries**2)
+        total += rare
+        np.maximum(total, 1e-30, out=total)
+        return total
+
+    @cached_property
+    def _factors(self) -> FloatArray:
+        """What ``entry_variance`` multiplies and adds, (6, n_entries, 1): the same for all n."""
         both, first, second, alone, _ = self.noise_factors
-        variances = np.einsum("pii->pi", covariances)
-        noise = self.noise(variances)
-        skew = self.skew
-        entries = covariances[:, j, k]
-        products = noise[:, j] * noise[:, k] + np.maximum(skew[j] * skew[k] * entries, 0.0)
-        cross = second * noise[:, k] * variances[:, j] + first * noise[:, j] * variances[:, k]
-        cross = np.where(j == k, 2 * cross, cross)
-        tastes = alone * (variances[:, j] * variances[:, k] + entries**2)
+        twice = np.where(self.rows == self.columns, 2.0, 1.0)
+        skew = self.skew[self.rows] * self.skew[self.columns]
         rare = RARE * self.coincidence**2
-        variance: FloatArray = np.maximum(both * products + cross + tastes + rare, 1e-30)
-        return variance
+        return np.array([both, twice * first, twice * second, alone, skew, rare])[:, :, None]
 
 
 def estimate_moments(pairs: PairTotals) -> Moments:

@@ -16,6 +16,7 @@ prior: Cotter, Roberts, Stuart and White, MCMC methods for functions, 2013.)
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtr
@@ -40,7 +41,7 @@ N_MOVES = 8  # per temperature
 N_GAIN_DRAWS = 256
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Model:
     """How users may differ; particles are rows of standard normal scores in the prior."""
 
@@ -63,10 +64,7 @@ class Model:
         covariances: FloatArray = np.zeros((n, n_arms, n_arms))
         place = 0
         if self.level:
-            # A step on the logit scale moves a mean by mean × (1 - mean).
-            step = moments.arm_means * (1 - moments.arm_means)
-            step = step / np.sqrt((step**2 / moments.row_variance).mean())
-            covariances += self._share(scores[:, 0])[:, None, None] * np.outer(step, step)
+            covariances += self._share(scores[:, 0])[:, None, None] * self._level_covariance
             place = 1
         if self.rank:
             share = self._share(scores[:, place])
@@ -81,21 +79,32 @@ class Model:
             covariances += loadings @ loadings.transpose(0, 2, 1)
         return covariances
 
+    @cached_property
+    def _level_covariance(self) -> FloatArray:
+        """That of users who differ by a step on the logit scale: a mean × (1 - mean) of the arm."""
+        moments = self.moments
+        step = moments.arm_means * (1 - moments.arm_means)
+        step = step / np.sqrt((step**2 / moments.row_variance).mean())
+        return np.outer(step, step)
+
     def _share(self, scores: FloatArray) -> FloatArray:
         """Return the share of a row's variance that lies between users: its root is uniform."""
+        share: FloatArray = self._largest_share * ndtr(scores) ** 2
+        return share
+
+    @cached_property
+    def _largest_share(self) -> float:
         mean = float(self.moments.arm_means.mean())
         odds = min(mean, 1 - mean) / max(mean, 1 - mean)
-        largest = min(MOST_CORRELATION, MOST_RELATIVE**2 * odds)
-        share: FloatArray = largest * ndtr(scores) ** 2
-        return share
+        return min(MOST_CORRELATION, MOST_RELATIVE**2 * odds)
 
     def log_likelihood(self, scores: FloatArray) -> FloatArray:
         """Return the normal log likelihood of the estimated entries, (n,)."""
         moments = self.moments
         covariances = self.covariances(scores)
-        error = np.sqrt(moments.model_variance(covariances)) * moments.inflation
-        distance = moments.entries - covariances[:, moments.rows, moments.columns]
-        distance = np.where(moments.estimable, distance / error, 0.0)
+        entries = moments.entries_of(covariances)
+        error = np.sqrt(moments.entry_variance(covariances, entries.T)).T * moments.inflation
+        distance = np.where(moments.estimable, (moments.entries - entries) / error, 0.0)
         size = ((distance @ moments.whitening.T) ** 2).sum(axis=1)
         normaliser = (np.log(error) * moments.estimable).sum(axis=1)
         log_likelihood: FloatArray = -0.5 * size - normaliser
@@ -195,7 +204,8 @@ def _sample(model: Model, rng: np.random.Generator, n_particles: int) -> tuple[F
             accepted = np.log(rng.random(n_particles)) < power * (proposed - log_likelihood)
             scores = np.where(accepted[:, None], proposals, scores)
             log_likelihood = np.where(accepted, proposed, log_likelihood)
-            step = float(np.clip(step * np.exp(0.5 * (accepted.mean() - 0.3)), 1e-3, 0.95))
+            share = np.count_nonzero(accepted) / n_particles
+            step = min(max(step * float(np.exp(0.5 * (share - 0.3))), 1e-3), 0.95)
     return scores, float(evidence)
 
 
