@@ -114,7 +114,8 @@ def test_a_user_without_a_home_has_a_cache_in_the_data_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str
 ) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "")  # else what is set below would stay for later tests
+    monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "file"))
     if home == "none":
         monkeypatch.setattr(Path, "home", _no_home)
