@@ -28,7 +28,7 @@ def test_a_campaign_runs_over_http_and_learns_each_users_best_arm(stores: Stores
         operator.create_campaign("news", **DEFINITION)
         assert operator.enrol("news", users(40)) == 40
         hits = []
-        for number in range(1, 46):  # it explores for 40
+        for number in range(1, 56):  # it explores in the first 50
             assert operator.open_round("news", number).state == "open"
             arms = app.assignments("news")
             assert len(arms) == 40
