@@ -154,8 +154,7 @@ def _score(
     """Return the score and, in its lower triangle, the information, over the lower triangle.
 
     The posterior gives W and u at once: u = h - L mean and W = diag(L) - diag(L) P diag(L), P its
-    covariance. Only every ``stride``-th user is summed into the
-    information, which costs the most.
+    covariance. Only every ``stride``-th user is summed into the information, which costs the most.
     """
     n_arms, rank = prior.factors.shape
     n_entries = n_arms * (n_arms + 1) // 2
