@@ -33,8 +33,8 @@ DAYS_KEPT = 30
 """Days after its last use that a cache of other sources is deleted."""
 
 
-def kernel(*, fastmath: bool = False) -> Callable[[Kernel], Kernel]:
-    """Compile a function on its first call.
+def kernel(*, fastmath: bool = False, threads: bool = False) -> Callable[[Kernel], Kernel]:
+    """Compile a function on its first call; with ``threads``, several may run it at once.
 
     >>> @kernel()
     ... def twice(x: float) -> float:
@@ -49,7 +49,7 @@ def kernel(*, fastmath: bool = False) -> Callable[[Kernel], Kernel]:
         settings: Any = numba.config
         chosen, settings.CACHE_DIR = settings.CACHE_DIR, str(folder or "")
         try:
-            compiled: Any = numba.njit(cache=folder is not None, fastmath=fastmath)
+            compiled: Any = numba.njit(cache=folder is not None, fastmath=fastmath, nogil=threads)
             return cast("Kernel", compiled(function))
         finally:
             settings.CACHE_DIR = chosen

@@ -27,6 +27,7 @@ from shoal.engines.base import (
 from shoal.errors import ShoalError
 from shoal.kernels import announce_compilation, on_compile
 from shoal.model.numbers import whole_number
+from shoal.threads import n_cores
 
 
 class LocalEngine(Engine):
@@ -37,8 +38,7 @@ class LocalEngine(Engine):
     """
 
     def __init__(self, *, n_workers: int | None = None) -> None:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        self.n_workers = whole_number("n_workers", cores or 1 if n_workers is None else n_workers)
+        self.n_workers = whole_number("n_workers", n_cores() if n_workers is None else n_workers)
 
     def capacity(self) -> int:
         """Return how many tasks run at a time."""

@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from shoal.policies.shoal.population.belief import Decision
@@ -13,7 +15,10 @@ from shoal.policies.shoal.population.lookahead import (
     NO_ASSIGNMENTS,
     DecisionSchedule,
     Explorers,
+    UserRange,
+    best_test,
     decide,
+    most_gain,
     return_unseen,
 )
 from shoal.policies.shoal.population.posterior import Evidence, Prior, marginals
@@ -34,10 +39,10 @@ def test_decision_is_the_best_test_of_the_literal_formula() -> None:
     allowed[:, 0] = True
     arms = np.full(n_users, -1, np.int32)
     predicted, variances = np.zeros((2, n_users), np.float32)
-    explorers = Explorers(np.zeros(n_users, np.float32), 0.0, NO_ASSIGNMENTS)
+    explorers = Explorers(np.zeros(n_users, np.float32), 0.0, NO_ASSIGNMENTS, SEED)
     decide(
         prior, Evidence(precision, value), allowed, explorers, np.full(n_arms, 8.0),
-        DecisionSchedule(left, 0, 1), SEED, Decision(arms, predicted, variances),
+        DecisionSchedule(left, 0, 1), Decision(arms, predicted, variances), UserRange(0, n_users),
     )  # fmt: skip
     chances, means, _ = marginals(prior, Evidence(precision, value))
     mixed = (chances * means).sum(axis=0)
@@ -87,6 +92,16 @@ def literal_test(
     return gain, n * (better + (1 - better) * early_end)
 
 
+@given(
+    gap=st.floats(-0.5, 1.0), variance=st.floats(1e-13, 0.25), halving=st.floats(0.01, 1e4),
+    left=st.floats(1.0, 1e6),
+)  # fmt: skip
+def test_no_test_gains_more_than_its_bound(
+    gap: float, variance: float, halving: float, left: float
+) -> None:
+    assert best_test(gap, variance, halving, left).gain <= left * most_gain(gap, variance)
+
+
 def plain_prior(means: list[float], specific: list[float]) -> Prior:
     """Return a prior without factors, and with 5 % of outsiders."""
     n_arms = len(means)
@@ -106,8 +121,8 @@ def test_panel_plays_every_arm_alike() -> None:
     predicted, variances = np.zeros((2, n_users), np.float32)
     decide(
         prior, Evidence(nothing, nothing), np.ones((n_users, 3), bool),
-        Explorers(ranks, 0.5, NO_ASSIGNMENTS), np.ones(3), DecisionSchedule(10.0, 0, 1), SEED,
-        Decision(arms, predicted, variances),
+        Explorers(ranks, 0.5, NO_ASSIGNMENTS, SEED), np.ones(3), DecisionSchedule(10.0, 0, 1),
+        Decision(arms, predicted, variances), UserRange(0, n_users),
     )  # fmt: skip
     assert np.abs(np.bincount(arms) - 30_000).max() < 850
 
@@ -125,8 +140,8 @@ def test_what_few_like_is_tried_where_there_is_time(left: float, share: float, t
     predicted, variances, ranks = np.zeros((3, 10), np.float32)
     decide(
         prior, Evidence(precision, value), np.ones((10, 2), np.bool_),
-        Explorers(ranks, 0.0, NO_ASSIGNMENTS), np.full(2, 8.0), DecisionSchedule(left, 0, 1), SEED,
-        Decision(arms, predicted, variances),
+        Explorers(ranks, 0.0, NO_ASSIGNMENTS, SEED), np.full(2, 8.0), DecisionSchedule(left, 0, 1),
+        Decision(arms, predicted, variances), UserRange(0, 10),
     )  # fmt: skip
     assert (arms == int(tried)).all()
 

@@ -24,13 +24,19 @@ from shoal.policies.shoal.population.posterior import (
 
 NO_ASSIGNMENTS = np.empty(0, np.int32)
 CORE_END, OUTSIDER_END = POPULATION.early_ends
+MIN_VARIANCE = 1e-12  # that a test can move; guard
 
 
 class Test(NamedTuple):
-    """What playing an arm for a while gains until the end, and for how long, as expected."""
+    """A number of plays of an arm that is ``gap`` behind and moves by up to ``variance``."""
 
-    gain: float  # reward
-    length: float  # rounds
+    gain: float  # reward until the end, as expected
+    n_plays: float
+    gap: float
+    variance: float
+
+
+NO_TEST = Test(0.0, 1.0, 0.0, 1.0)
 
 
 class Explorers(NamedTuple):
@@ -39,6 +45,14 @@ class Explorers(NamedTuple):
     ranks: SmallFloatArray  # (n_users,) in [0, 1); users below panel_share play a random arm
     panel_share: float
     assigned: IntArray  # (n_users,) the arm to try, -1 for none; or empty
+    seed: np.uint64  # of the panel's arms
+
+
+class UserRange(NamedTuple):
+    """A range of users."""
+
+    first: int
+    end: int
 
 
 class DecisionSchedule(NamedTuple):
@@ -49,7 +63,7 @@ class DecisionSchedule(NamedTuple):
     period: int  # a user decides in one of so many rounds, or when its arm is not allowed any more
 
 
-@kernel(fastmath=True)
+@kernel(fastmath=True, threads=True)
 def decide(
     prior: Prior,
     evidence: Evidence,
@@ -57,18 +71,18 @@ def decide(
     explorers: Explorers,
     noise: FloatArray,
     schedule: DecisionSchedule,
-    seed: np.uint64,
     decision: Decision,
+    users: UserRange,
 ) -> None:
-    """Fill the decisions of explorers and of those whose turn it is.
+    """Fill the decisions of those of ``users`` who explore, or whose turn it is.
 
     ``noise`` is by how much a total is noisier than one reward's b(1 - b), (n_arms,). A user who
     may play nothing gets the arm -1.
     """
-    n_users, n_arms = evidence.precision.shape
+    n_arms = len(noise)
     posterior = workspace(n_arms, prior.factors.shape[1])
     covariance = np.empty((n_arms, n_arms))
-    for user in range(n_users):
+    for user in range(users.first, users.end):
         able = allowed[user]
         n_able = 0
         for arm in range(n_arms):
@@ -86,7 +100,7 @@ def decide(
         if assigned >= 0:
             chosen = assigned
         elif explores:
-            chosen = _pick(able, draw(seed, user, n_able))
+            chosen = _pick(able, draw(explorers.seed, user, n_able))
         else:
             chosen = _look_ahead(prior, posterior, able, noise, schedule.rounds_left, covariance)
         _settle(user, chosen, posterior, decision)
@@ -155,9 +169,49 @@ def _look_ahead(
     covariance: FloatArray,
 ) -> int:
     """Return the arm of the most valuable test; ``covariance`` is workspace."""
-    means, loadings = posterior.means, posterior.loadings
-    n_arms, rank = loadings.shape
+    means, n_arms = posterior.means, len(posterior.means)
     favourite = _favourite(posterior, able)
+    _fill_covariance(posterior, covariance)
+    chosen, highest = favourite, 0.0
+    for arm in range(n_arms):
+        if not able[arm]:
+            continue
+        noise_variance = noise[arm] * prior.means[arm] * (1.0 - prior.means[arm])
+        variance, chance = covariance[arm, arm], posterior.chances[arm]
+        core = NO_TEST
+        for other in range(n_arms):
+            if other != favourite and able[other]:
+                moved = (covariance[other, arm] - covariance[favourite, arm]) ** 2 / variance
+                behind = means[favourite] - (posterior.core[arm] if other == arm else means[other])
+                if rounds_left * most_gain(behind, moved) > core.gain:
+                    test = best_test(behind, moved, noise_variance / variance, rounds_left)
+                    if test.gain > core.gain:
+                        core = test
+        outsider = NO_TEST
+        if arm != favourite:
+            behind = means[favourite] - posterior.outsider[arm]
+            variance = posterior.outsider_variances[arm]
+            outsider = best_test(behind, variance, noise_variance / variance, rounds_left)
+        loss = means[favourite] - means[arm]
+        price, value = 0.0, 0.0
+        if core.gain > 0.0:
+            length = expected_length(core, CORE_END)
+            price += (1.0 - chance) * core.gain / length
+            value += (1.0 - chance) * (core.gain - length * loss)
+        if outsider.gain > 0.0:
+            length = expected_length(outsider, OUTSIDER_END)
+            price += chance * outsider.gain / length
+            value += chance * (outsider.gain - length * loss)
+        if price > loss and value > highest:
+            chosen, highest = arm, value
+    return chosen
+
+
+@kernel(fastmath=True)
+def _fill_covariance(posterior: Posterior, covariance: FloatArray) -> None:
+    """Fill the covariance of a core user's means."""
+    loadings = posterior.loadings
+    n_arms, rank = loadings.shape
     for arm in range(n_arms):
         for other in range(arm + 1):
             shared = 0.0
@@ -166,59 +220,45 @@ def _look_ahead(
             covariance[arm, other] = shared
             covariance[other, arm] = shared
         covariance[arm, arm] += posterior.specific[arm]
-    chosen, highest = favourite, 0.0
-    for arm in range(n_arms):
-        if not able[arm]:
-            continue
-        loss = means[favourite] - means[arm]
-        noise_variance = noise[arm] * prior.means[arm] * (1.0 - prior.means[arm])
-        variance = covariance[arm, arm]
-        core = Test(0.0, 1.0)
-        for other in range(n_arms):
-            if other != favourite and able[other]:
-                moved = (covariance[other, arm] - covariance[favourite, arm]) ** 2 / variance
-                behind = means[favourite] - (posterior.core[arm] if other == arm else means[other])
-                test = best_test(behind, moved, noise_variance / variance, rounds_left, CORE_END)
-                if test.gain > core.gain:
-                    core = test
-        outsider = Test(0.0, 1.0)
-        if arm != favourite:
-            variance = posterior.outsider_variances[arm]
-            behind = means[favourite] - posterior.outsider[arm]
-            halving = noise_variance / variance
-            outsider = best_test(behind, variance, halving, rounds_left, OUTSIDER_END)
-        chance = posterior.chances[arm]
-        price = (1.0 - chance) * core.gain / core.length
-        price += chance * outsider.gain / outsider.length
-        value = (1.0 - chance) * _net(core, loss) + chance * _net(outsider, loss)
-        if price > loss and value > highest:
-            chosen, highest = arm, value
-    return chosen
 
 
 @kernel(fastmath=True)
-def best_test(
-    gap: float, variance: float, halving: float, rounds_left: float, early_end: float
-) -> Test:
+def most_gain(gap: float, variance: float) -> float:
+    """Return more than a test can gain in a round that is left, without its costly functions.
+
+    With z = gap / deviation, E[(Z - z)+] < phi(z) / (1 + z²) and exp(-z² / 2) < 1 / (1 + z² / 2 +
+    z⁴ / 8); z is least where the test tells everything.
+    """
+    if variance <= MIN_VARIANCE:
+        return 0.0
+    if gap < 0.0:
+        return math.inf
+    square = gap * gap / variance
+    most = (1.0 + square) * (1.0 + 0.5 * square + 0.125 * square * square)
+    return 0.4 * math.sqrt(variance) / most
+
+
+@kernel(fastmath=True)
+def best_test(gap: float, variance: float, halving: float, rounds_left: float) -> Test:
     """Return a test of an arm that is ``gap`` behind and moves by up to ``variance``.
 
     ``halving`` is the number of plays that halve the variance of what is played. The best number
     is that of ``joint.value_of_information.price``; nothing is gained where it takes too long.
     """
-    nothing, most = Test(0.0, 1.0), POPULATION.max_deviations
-    ratio = gap * gap / max(variance, 1e-12) if gap >= 0.0 else 1.0
-    if variance <= 1e-12 or ratio > most * most:
-        return nothing
+    most = POPULATION.max_deviations
+    ratio = gap * gap / max(variance, MIN_VARIANCE) if gap >= 0.0 else 1.0
+    if variance <= MIN_VARIANCE or ratio > most * most:
+        return NO_TEST
     n = max(1.0, 0.25 * halving * (ratio - 1.0 + math.sqrt(1.0 + 6.0 * ratio + ratio * ratio)))
     deviation = math.sqrt(variance / (1.0 + halving / n))
     if n > 0.5 * rounds_left or gap > most * deviation:
-        return nothing
-    chance = min(1.0, math.erfc(gap / math.sqrt(2.0 * variance)))  # twice that the arm is better
+        return NO_TEST
     gain = (rounds_left - n) * deviation * expected_improvement(-gap / deviation)
-    return Test(gain, n * (chance + (1.0 - chance) * early_end))
+    return Test(gain, n, gap, variance)
 
 
-@kernel()
-def _net(test: Test, loss: float) -> float:
-    """Return what a test gains less what it costs, where it gains anything."""
-    return test.gain - test.length * loss if test.gain > 0.0 else 0.0
+@kernel(fastmath=True)
+def expected_length(test: Test, early_end: float) -> float:
+    """Return how long a test takes, if it ends at ``early_end`` where the arm is not better."""
+    better = min(1.0, math.erfc(test.gap / math.sqrt(2.0 * test.variance)))  # twice its chance
+    return float(test.n_plays * (better + (1.0 - better) * early_end))

@@ -23,12 +23,14 @@ from shoal.policies.shoal.population.lookahead import (
     NO_ASSIGNMENTS,
     DecisionSchedule,
     Explorers,
+    UserRange,
     decide,
     return_unseen,
 )
 from shoal.policies.shoal.population.panel import PANEL_ALL, best_panel_share
 from shoal.policies.shoal.population.posterior import marginals
 from shoal.policies.shoal.population.prior import learn_prior
+from shoal.threads import in_ranges
 
 
 class PopulationPolicy(Policy):
@@ -156,13 +158,19 @@ class PopulationShard(Stateful):
         share = self.panel_share if observed else 0.0
         noise = belief.overdispersion * least
         noise[self.attempts_left > 0] = POPULATION.unknown_variance  # left to those who have to try
-        explorers = Explorers(self.panel_ranks, share, self._assign(n_present, rng))
+        assigned = self._assign(n_present, rng)
+        explorers = Explorers(self.panel_ranks, share, assigned, decision_seed)
         parts = POPULATION.period_parts
         period = int(max(1, min(POPULATION.max_period, rounds // parts, left // parts)))
-        decide(
-            prior, belief.evidence, self.allowed, explorers, noise,
-            DecisionSchedule(left, rounds, period), decision_seed, self.decision,
-        )  # fmt: skip
+        schedule = DecisionSchedule(left, rounds, period)
+
+        def decide_range(first: int, end: int) -> None:
+            decide(
+                prior, belief.evidence, self.allowed, explorers, noise, schedule, self.decision,
+                UserRange(first, end),
+            )  # fmt: skip
+
+        in_ranges(len(self.allowed), decide_range)
         return_unseen(prior, belief.evidence, self.allowed, least, self.decision)
         size = group_size(least, self.report_rate, POPULATION.max_group_factor * least)
         return cut_crowds(self.decision.arms, n_arms, least, size, group_seed, first, groups)
