@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.report import page, table
+from shoal.arrays import FloatArray
 from shoal.environments import make_environment
 from shoal.environments.stochastic import Environment
 from shoal.grouping import regroup
@@ -91,19 +92,16 @@ def main() -> None:
     )
 
 
-def _round(learner: Policy, environment: Environment) -> tuple[float, float]:
-    """Play one round; return the learner's seconds, of the processor and of the clock."""
-    taken = []
-    for clock in (process_time, perf_counter):
-        taken.append(-clock())
+def _round(learner: Policy, environment: Environment) -> FloatArray:
+    """Play one round; return the learner's seconds, of the processor and of the clock, (2,)."""
+    times = [np.array([process_time(), perf_counter()])]
     plan = learner.ask()
-    for place, clock in enumerate((process_time, perf_counter)):
-        taken[place] += clock()
+    times.append(np.array([process_time(), perf_counter()]))
     feedback = environment.play(plan)
-    for place, clock in enumerate((process_time, perf_counter)):
-        taken[place] -= clock()
+    times.append(np.array([process_time(), perf_counter()]))
     learner.tell(feedback)
-    return taken[0] + process_time(), taken[1] + perf_counter()
+    times.append(np.array([process_time(), perf_counter()]))
+    return times[1] - times[0] + times[3] - times[2]
 
 
 def _parts(
