@@ -101,7 +101,8 @@ def _round(learner: Policy, environment: Environment) -> FloatArray:
     times.append(np.array([process_time(), perf_counter()]))
     learner.tell(feedback)
     times.append(np.array([process_time(), perf_counter()]))
-    return times[1] - times[0] + times[3] - times[2]
+    seconds: FloatArray = times[1] - times[0] + times[3] - times[2]
+    return seconds
 
 
 def _parts(
