@@ -10,6 +10,7 @@ import numpy as np
 
 from shoal.arrays import FloatArray
 from shoal.errors import InvalidInputError
+from shoal.instances.population.clusters import Clusters, compare_shapes, draw_clusters
 from shoal.instances.population.moments import Moments, estimate_moments
 from shoal.instances.population.pairs import PairTotals
 from shoal.instances.population.posterior import CovariancePosterior, fit_posterior
@@ -19,8 +20,14 @@ from shoal.model.numbers import whole_number
 from shoal.model.plurals import count
 from shoal.threads import one_thread
 
-N_TASTE_WORLDS, LEAST_WORLDS, N_ALIKE_WORLDS = 48, 16, 32
-"""Populations to draw: with tastes, of each model of tastes that is left, of each other model."""
+N_TASTE_WORLDS, LEAST_WORLDS = 48, 16
+"""Populations to draw: with tastes, and of each model of tastes that is left."""
+
+ALIKE = [(False, 1.0, 32)]
+"""Users without tastes are in no clusters, for certain; populations to draw."""
+
+LEAST_SHARE, EXCLUDED = 0.05, 0.01
+"""Probabilities below which a rank, or a shape of tastes, is left out."""
 
 OUTER, OUTERMOST = 0.026, 0.005
 """Probability of the outermost stratum of worlds, and the quantile at which its world lies."""
@@ -301,24 +308,43 @@ def estimate_population(
 def _worlds(
     pairs: PairTotals, moments: Moments, posterior: CovariancePosterior, rng: np.random.Generator
 ) -> tuple[World, ...]:
-    """Draw populations from every model that the log leaves; taste has the most of them."""
+    """Draw populations from every model that the log leaves; taste has the most of them.
+
+    Where it leaves both shapes of tastes, each counts as a model of its own.
+    """
+    clusters = compare_shapes(pairs, moments, posterior.covariance, rng)
     worlds = []
     for place, (model, chance) in enumerate(
         zip(posterior.models, posterior.probabilities, strict=True)
     ):
-        if model.rank:
-            share = chance / max(posterior.taste, 1e-300)
-            n_worlds = max(LEAST_WORLDS, round(N_TASTE_WORLDS * share)) if share > 0.05 else 0
-        else:
-            n_worlds = N_ALIKE_WORLDS
-        if not n_worlds:
-            continue
-        quantiles, shares = _strata(n_worlds)
-        covariances = posterior.at_quantiles(place, quantiles)
-        for covariance, part in zip(covariances, shares, strict=True):
-            shape = draw_shape(pairs, moments, covariance, rng, fitted=model.rank > 0)
-            worlds.append(World(*shape, chance * part, place, model.rank > 0))
+        taste = model.rank > 0
+        share = chance / max(posterior.taste, 1e-300)
+        for clustered, of_shape, n_worlds in _shapes(share, clusters) if taste else ALIKE:
+            number = place + len(posterior.models) * clustered
+            quantiles, shares = _strata(n_worlds)
+            covariances = posterior.at_quantiles(place, quantiles)
+            for covariance, part in zip(covariances, shares, strict=True):
+                if clustered:
+                    shape = draw_clusters(pairs, moments, covariance, clusters, rng)
+                else:
+                    shape = draw_shape(pairs, moments, covariance, rng, fitted=taste)
+                worlds.append(World(*shape, chance * of_shape * part, number, taste))
     return tuple(worlds)
+
+
+def _shapes(share: float, clusters: Clusters) -> list[tuple[bool, float, int]]:
+    """Return whether a model's tastes are in clusters, how probably, and how many worlds to draw.
+
+    ``share`` is the model's part of all taste.
+    """
+    if share <= LEAST_SHARE:
+        return []
+    shapes = ((False, 1.0 - clusters.probability), (True, clusters.probability))
+    return [
+        (clustered, chance, max(LEAST_WORLDS, round(N_TASTE_WORLDS * share * chance)))
+        for clustered, chance in shapes
+        if chance > EXCLUDED
+    ]
 
 
 def _strata(n_worlds: int) -> tuple[FloatArray, FloatArray]:

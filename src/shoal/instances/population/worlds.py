@@ -6,7 +6,9 @@ right and its shape wrong where people come in clusters or a few are unlike all 
 the atoms are weighted by a few dozen steps of expectation-maximisation towards the distribution
 that makes the log most likely ("smoothing by roughening", Laird and Louis, 1991), with users
 weighted at random for their sampling (the Bayesian bootstrap, Rubin, 1981). The weights give the
-shape alone: arm means and variances stay those of the atoms.
+shape alone: arm means and variances stay those of the atoms. Of few rows a user, that leaves
+clusters too smooth: where the log allows it, some populations have a few kinds of people in place
+of atoms (``clusters``).
 """
 
 from __future__ import annotations
@@ -75,12 +77,12 @@ def draw_shape(
     weights = np.full(len(atoms), 1 / len(atoms))
     if fitted:
         users = rng.exponential(size=pairs.n_users)
-        weights = _fit_weights(_likelihood(pairs, moments, atoms), weights, users / users.sum())
-        atoms = _with_moments(atoms, weights, mean, covariance)
+        weights = fit_weights(log_likelihood(pairs, moments, atoms), weights, users / users.sum())
+        atoms = with_moments(atoms, weights, mean, covariance)
     return atoms, weights
 
 
-def _with_moments(
+def with_moments(
     atoms: FloatArray, weights: FloatArray, mean: FloatArray, covariance: FloatArray
 ) -> FloatArray:
     """Move atoms so that they have the means and variances that were drawn, and keep their shape.
@@ -155,8 +157,8 @@ def draw_users(
     return means
 
 
-def _likelihood(pairs: PairTotals, moments: Moments, atoms: FloatArray) -> FloatArray:
-    """Return each user's likelihood under each atom, up to a factor, (n_users, n_atoms).
+def log_likelihood(pairs: PairTotals, moments: Moments, atoms: FloatArray) -> FloatArray:
+    """Return each user's log likelihood under each atom, up to a constant, (n_users, n_atoms).
 
     Rewards between 0 and 1 vary less than successes with the same mean, and count for more rows.
     """
@@ -164,12 +166,13 @@ def _likelihood(pairs: PairTotals, moments: Moments, atoms: FloatArray) -> Float
     means = np.clip(atoms, 1e-6, 1 - 1e-6)
     successes = np.maximum(pairs.sums, 0.0) * weight  # without a trend they may leave [0, 1]
     failures = np.maximum(pairs.counts - pairs.sums, 0.0) * weight
-    logs = successes @ np.log(means).T + failures @ np.log1p(-means).T
-    likelihood: FloatArray = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return likelihood
+    logs: FloatArray = successes @ np.log(means).T + failures @ np.log1p(-means).T
+    return logs
 
 
-def _fit_weights(likelihood: FloatArray, weights: FloatArray, users: FloatArray) -> FloatArray:
+def fit_weights(logs: FloatArray, weights: FloatArray, users: FloatArray) -> FloatArray:
+    """Return the atoms' ``weights`` after ``N_STEPS``; ``users`` have weights too."""
+    likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
     for _ in range(N_STEPS):
         weights = weights * (likelihood.T @ (users / (likelihood @ weights)))
         weights = weights / weights.sum()
