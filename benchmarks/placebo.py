@@ -68,6 +68,12 @@ def outsiders(n_users: int, n_arms: int, rate: float, rng: np.random.Generator) 
     return means
 
 
+def three_kinds(n_users: int, n_arms: int, rate: float, rng: np.random.Generator) -> FloatArray:
+    means = np.full((n_users, n_arms), rate)
+    means[np.arange(n_users), rng.integers(min(3, n_arms), size=n_users)] = min(3 * rate, 0.95)
+    return means
+
+
 PLACEBOS: dict[str, Maker] = {
     "all arms equal": arms_equal,
     "arms differ": arms_differ,
@@ -80,6 +86,7 @@ TASTES: dict[str, Maker] = {
     "rank two": low_rank,
     "independent arms": independent,
     "8 % outsiders": outsiders,
+    "three kinds, all of a kind alike": three_kinds,
 }
 
 
