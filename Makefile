@@ -106,8 +106,9 @@ pages: $(READY)
 	rm -rf docs/reference/api
 	$(SITE) --fresh-env
 
-kernels: $(KERNELS_READY)  # from the sources: meanwhile the package may be installed again
+kernels: $(KERNELS_READY)  # and the charts' script; from the sources: the package may be installed again meanwhile
 	PYTHONPATH=src $(BIN)/pytest -m kernels tests/recordings
+	PYTHONPATH=src $(BIN)/python -c 'from shoal.service.dashboard.assets import *; load(CHARTS)'
 
 bytecode: $(READY)  # of all tests and of what they import, once and not by each worker
 	@mkdir -p build
