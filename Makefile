@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_READY := $(VENV)/.demo-ready
+KERNELS_READY := $(VENV)/.kernels-ready
 PYTEST := $(BIN)/pytest -n 4
 BESIDE := $(MAKE) --no-print-directory --jobs=2
 SITE := $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --doctree-dir build/doctrees docs build/site
@@ -18,7 +19,8 @@ DOTS := sh -c '(while sleep 1; kill -0 $$$$ 2>/dev/null; do printf . >&2; done) 
 
 .DEFAULT_GOAL := help
 .PHONY: help setup browser demo check test chaos soak bench paper screenshots docs outputs clean
-.PHONY: programs lint types contracts pages kernels quick compiled compiled-small compiled-large
+.PHONY: packages programs lint types contracts pages kernels bytecode quick
+.PHONY: compiled compiled-small compiled-large
 
 help:  ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -32,10 +34,16 @@ $(BIN)/pip:
 # Bytecode is made when a module is first loaded: of all that is installed, most never is.
 INSTALL = $(DOTS) $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable
 
-$(READY): pyproject.toml constraints.txt Makefile | $(BIN)/pip
+$(READY): pyproject.toml constraints.txt Makefile | $(BIN)/pip $(BEFORE)
 	@printf 'installing Shoal and the development tools ' >&2
 	@$(INSTALL) '.[dev]'
-	@touch $@ $(DEMO_READY)
+	@touch $@ $(DEMO_READY) $(KERNELS_READY)
+
+# What the kernels are compiled with: while they are, all else is installed and checked.
+$(KERNELS_READY): pyproject.toml constraints.txt Makefile | $(BIN)/pip
+	@printf 'installing what compiles ' >&2
+	@$(INSTALL) '.[service,postgres]' pytest pytest-xdist
+	@touch $@
 
 $(DEMO_READY): pyproject.toml constraints.txt Makefile | $(BIN)/pip
 	@printf 'installing Shoal and its service ' >&2
@@ -67,35 +75,44 @@ demo: $(DEMO_READY)  ## Run the paper's experiment, shortened, then watch the se
 	@echo "reminders.png in service. For the whole experiment: shoal compare --out FOLDER; to watch the service's"
 	@echo "pages as long as you like: shoal demo. Both are in .venv/bin."
 
-browser:  # the pages are tested in a real one, which is a Debian package
-	@command -v chromium >/dev/null \
-	  || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } \
-	  || { echo "The tests need Chromium; install it: sudo apt-get install chromium" >&2; exit 1; }
+# Programs, and the Debian packages that have them.
+INSTALLED = (for name in $(1); do command -v $$name >/dev/null || exit 1; done) \
+  || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq -y --no-install-recommends $(2); } \
+  || { echo "The tests need $(1); install with: sudo apt-get install $(2)" >&2; exit 1; }
 
 PROGRAMS := nginx caddy promtool systemd-analyze
 PACKAGES := nginx-light caddy prometheus systemd
 
-programs:  # what is in deploy/ is tested with these, which are Debian packages
-	@(for name in $(PROGRAMS); do command -v $$name >/dev/null || exit 1; done) \
-	  || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq -y --no-install-recommends $(PACKAGES); } \
-	  || { echo "The tests need $(PROGRAMS); install them: sudo apt-get install $(PACKAGES)" >&2; exit 1; }
+browser:  # the pages are tested in a real one
+	@$(call INSTALLED,chromium,chromium)
 
-lint:
+programs:  # what is in deploy/ is tested with these
+	@$(call INSTALLED,$(PROGRAMS),$(PACKAGES))
+
+packages:
+	@$(call INSTALLED,chromium $(PROGRAMS),chromium $(PACKAGES))
+
+lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types:
+types: $(READY)
 	$(BIN)/mypy
 
-contracts:
+contracts: $(READY)
 	$(BIN)/lint-imports --no-cache
 
-pages:
+pages: $(READY)
 	rm -rf docs/reference/api
 	$(SITE) --fresh-env
 
-kernels:  # all are compiled on one core while the checks run on the other, and all tests to bytecode, once
-	$(BIN)/pytest -m kernels
+kernels: $(KERNELS_READY)  # and the charts' script; from the sources: the package may be installed again meanwhile
+	PYTHONPATH=src $(BIN)/pytest -m kernels tests/recordings
+	PYTHONPATH=src $(BIN)/python -c 'from shoal.service.dashboard.assets import *; load(CHARTS)'
+
+bytecode: $(READY)  # of all tests and of what they import, once and not by each worker
+	@mkdir -p build
+	$(BIN)/pytest --collect-only -qq >build/collected.txt
 
 quick:
 	$(BIN)/pytest -n 2 --quick
@@ -103,8 +120,8 @@ quick:
 check: $(READY)  ## Run the checks, and the tests that need no browser, cluster or PostgreSQL.
 	@$(BESIDE) quick types lint contracts
 
-test: $(READY) browser programs  ## Run all checks and all tests.
-	@$(BESIDE) kernels types lint contracts pages
+test:  ## Run all checks and all tests.
+	@$(BESIDE) BEFORE=$(KERNELS_READY) packages kernels types lint contracts pages bytecode
 	$(PYTEST) -m 'not kernels'
 
 chaos: $(READY)  ## Kill the service a hundred times per store while a campaign runs.

@@ -173,16 +173,19 @@ def wait_for(pid: int, package: str) -> None:
         time.sleep(0.02)
 
 
+ASCII, PLAIN = {"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}
+
+
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "words", "setting"),
     [
-        (["policies"], "O(N*C*K*sqrt T)"),
-        (["research", "explore-beta", "--help"], "beta >= 1/ceil(K(C+1)/U)"),
-        (["simulate", "random", "--horizon", "50", *SMALL], "no group was seen"),
+        (["policies"], "O(N*C*K*sqrt T)", ASCII),
+        (["policies"], "O(N*C*K*sqrt T)", PLAIN),
+        (["research", "explore-beta", "--help"], "beta >= 1/ceil(K(C+1)/U)", PLAIN),
+        (["simulate", "random", "--horizon", "50", *SMALL], "no group was seen", ASCII),
     ],
-    ids=lambda value: value[0] if isinstance(value, list) else "",
+    ids=["policies, ascii", "policies, C", "explore-beta, C", "simulate, ascii"],
 )
-@pytest.mark.parametrize("setting", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}], ids=str)
 def test_an_ascii_terminal_gets_ascii(
     arguments: list[str], words: str, setting: dict[str, str]
 ) -> None:

@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from collections import defaultdict
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -38,6 +38,12 @@ def shards(
     }  # fmt: skip
     progress = None if ticks is None else ticks.append
     return simulate_shards(policy, **settings | more, engine=engine, progress=progress)
+
+
+@cache
+def undisturbed() -> Run:
+    """The run that all others must equal."""
+    return shards(LocalEngine(n_workers=1))
 
 
 class Watched(PopulationPolicy):
@@ -87,10 +93,10 @@ def test_a_shard_killed_in_mid_run_goes_on_and_gives_the_same_bytes(
     )
     killer.join()
     ray.shutdown()
-    undisturbed = shards(LocalEngine(n_workers=1))
-    assert disturbed.curves.tobytes() == undisturbed.curves.tobytes()
-    assert disturbed.withheld == undisturbed.withheld > 0
-    assert disturbed.smallest_group == undisturbed.smallest_group
+    calm = undisturbed()
+    assert disturbed.curves.tobytes() == calm.curves.tobytes()
+    assert disturbed.withheld == calm.withheld > 0
+    assert disturbed.smallest_group == calm.smallest_group
     assert sum(ticks) == 3 * HORIZON
     # No shard began again at round 0: each was taken up at its last state.
     taken_up = set()
@@ -110,16 +116,20 @@ def test_a_shard_killed_in_mid_run_goes_on_and_gives_the_same_bytes(
 def test_shards_are_the_same_bytes_whatever_the_workers(n_workers: int) -> None:
     ticks: list[int] = []
     run = shards(LocalEngine(n_workers=n_workers), ticks=ticks)
-    again = shards(LocalEngine(n_workers=1), seed=8)
-    assert run.curves.tobytes() != again.curves.tobytes()
-    assert run.curves.tobytes() == shards(LocalEngine(n_workers=1)).curves.tobytes()
+    assert run.curves.tobytes() == undisturbed().curves.tobytes()
     assert run.problem.n_shards == 3
     assert sum(ticks) == 3 * HORIZON
 
 
+@pytest.mark.slow
+def test_another_seed_gives_another_run() -> None:
+    other = shards(LocalEngine(n_workers=1), seed=8)
+    assert other.curves.tobytes() != undisturbed().curves.tobytes()
+
+
 def test_a_shard_depends_on_its_number_and_not_on_how_many_there_are() -> None:
     engine = LocalEngine(n_workers=1)
-    three, two = shards(engine), shards(engine, n_users=600, n_shards=2)
+    three, two = undisturbed(), shards(engine, n_users=600, n_shards=2)
     assert np.array_equal(three.curves[:2], two.curves)
     assert not np.array_equal(three.curves[0], three.curves[1])
 

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from click.testing import CliRunner
 from tests.recordings.documents import short_hash, tidy
-from tests.recordings.pinned import Recording, answer
+from tests.recordings.pinned import Recording
 from tests.recordings.surface import COMMANDS, main
 
 SMALL = "--users 12 --arms 3 --min-group-size 2 --horizon 300"
@@ -172,7 +172,3 @@ def content(file: Path) -> Any:
         columns = ", ".join(f"{name} {kind}" for name, kind in frame.schema.items())
         return {"columns": columns, "rows": short_hash(repr(kept.rows()).encode())}
     return pl.read_csv(file).drop("seconds", strict=False).write_csv().splitlines()
-
-
-if __name__ == "__main__":
-    answer(record)

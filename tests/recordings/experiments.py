@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from tests.recordings.documents import short_hash, tidy
-from tests.recordings.pinned import Recording, answer
+from tests.recordings.pinned import Recording
 from tests.recordings.surface import (
     POLICIES,
     LocalEngine,
@@ -127,7 +127,3 @@ def record() -> Recording:
     found["price, drawn"] = tidy(drawn.to_dict())
     found["price, own means"] = tidy(own.to_dict())
     return found
-
-
-if __name__ == "__main__":
-    answer(record)

@@ -33,12 +33,19 @@ SOURCES = Path(shoal.__file__).parent
 
 Recording = dict[str, Any]
 
+# Not ``-m``: each worker of a sweep would import the group again, and with it the service.
+MAIN = """
+from tests.recordings.{group} import record
+from tests.recordings.pinned import answer
+answer(record)
+"""
+
 
 def compute(group: str, *arguments: str) -> Recording:
     """Return what ``tests.recordings.<group>`` computes, by its key."""
     with TemporaryDirectory(prefix="shoal-recordings-") as folder:
         out = Path(folder, "out.json")
-        command = [sys.executable, "-m", f"tests.recordings.{group}", str(out), *arguments]
+        command = [sys.executable, "-c", MAIN.format(group=group), str(out), *arguments]
         done = subprocess.run(
             command, cwd=ROOT, env=_environment(), capture_output=True, text=True, check=False
         )
@@ -49,7 +56,7 @@ def compute(group: str, *arguments: str) -> Recording:
 
 
 def answer(record: Callable[..., Recording]) -> None:
-    """Write what ``record`` computes to the file that ``compute`` has named: a group's main."""
+    """Write what ``record`` computes to the file that ``compute`` has named."""
     Path(sys.argv[1]).write_text(json.dumps(record(*sys.argv[2:])), encoding="utf-8")
 
 

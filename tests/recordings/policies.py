@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.recordings.pinned import Recording, answer
+from tests.recordings.pinned import Recording
 from tests.recordings.surface import (
     POLICIES,
     Environment,
@@ -243,7 +243,3 @@ def record_policies(names: Sequence[str]) -> Recording:
         if name in names:
             hashes[f"{name}: {title}"] = run(name, Case(50, 5, 4, 3000, options=options))
     return hashes
-
-
-if __name__ == "__main__":
-    answer(record)

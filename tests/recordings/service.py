@@ -18,7 +18,7 @@ import httpx
 import msgspec
 import polars as pl
 from tests.recordings.documents import short_hash, tidy
-from tests.recordings.pinned import Recording, answer
+from tests.recordings.pinned import Recording
 from tests.recordings.surface import POLICIES, Client, Live, Stores, TestClock, serve
 
 ARROW = "application/vnd.apache.arrow.stream"
@@ -321,7 +321,3 @@ def _policy(live: Live, policy: str, n_rounds: int, *, seats: int) -> Recording:
                 last = script.answers[[*script.answers][-1]]["body"]
                 found[key] = {"all": short_hash(everything.encode()), "last": last}
         return found
-
-
-if __name__ == "__main__":
-    answer(record)

@@ -68,8 +68,9 @@ def stores(backend: str, tmp_path: Path, request: pytest.FixtureRequest) -> Stor
             tables = connection.execute(
                 "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
             ).fetchall()
-            for (table,) in tables:
-                connection.execute(sql.SQL("DROP TABLE {} CASCADE").format(sql.Identifier(table)))
+            if tables:
+                names = sql.SQL(", ").join(sql.Identifier(table) for (table,) in tables)
+                connection.execute(sql.SQL("DROP TABLE {} CASCADE").format(names))
     return stores
 
 

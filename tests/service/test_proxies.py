@@ -36,6 +36,13 @@ def aggregator(folder: Path, **settings: str) -> Iterator[tuple[str, str]]:
         yield url, read_tokens(folder / "data" / "tokens.env")["analyst"]
 
 
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """What stands behind both proxies; their visitors come from addresses of their own."""
+    with aggregator(tmp_path_factory.mktemp("service")) as started:
+        yield started
+
+
 def visitor(address: str, *, verify: ssl.SSLContext | bool = True) -> httpx.Client:
     """Someone at another address of this machine."""
     transport = httpx.HTTPTransport(local_address=address, verify=verify)
@@ -65,10 +72,16 @@ def caddy(folder: Path, port: int, service: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("program", "configure"), [("nginx", nginx), ("caddy", caddy)], ids=["nginx", "caddy"]
+    ("program", "configure", "addresses"),
+    [("nginx", nginx, ("127.0.0.2", "127.0.0.3")), ("caddy", caddy, ("127.0.0.4", "127.0.0.5"))],
+    ids=["nginx", "caddy"],
 )
 def test_threat_30_a_proxy_hides_the_visitor(
-    tmp_path: Path, program: str, configure: Callable[[Path, int, str], list[str]]
+    tmp_path: Path,
+    service: tuple[str, str],
+    program: str,
+    configure: Callable[[Path, int, str], list[str]],
+    addresses: tuple[str, str],
 ) -> None:
     """The example in deploy/, as it is: secure cookies, and each visitor counted alone."""
     need(program, "openssl")
@@ -81,14 +94,15 @@ def test_threat_30_a_proxy_hides_the_visitor(
     )  # fmt: skip
     port = free_port()
     trusting = ssl.create_default_context(cafile=str(certificate))
-    with aggregator(tmp_path) as (service, token), (tmp_path / "log").open("wb") as log:
-        command = configure(tmp_path, port, service)
+    url_behind, token = service
+    with (tmp_path / "log").open("wb") as log:
+        command = configure(tmp_path, port, url_behind)
         proxy = subprocess.Popen(command, stdout=log, stderr=log, cwd=tmp_path)
         try:
             url, named = f"https://127.0.0.1:{port}", {"sni_hostname": HOST}
             with (
-                visitor("127.0.0.2", verify=trusting) as one,
-                visitor("127.0.0.3", verify=trusting) as other,
+                visitor(addresses[0], verify=trusting) as one,
+                visitor(addresses[1], verify=trusting) as other,
             ):
                 _wait(one, f"{url}/health", named, tmp_path / "log")
                 guess_until_refused(

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -233,32 +234,59 @@ def test_idle_connections_keep_nobody_out_and_are_closed(tmp_path: Path) -> None
     assert "Traceback" not in log.read_text()
 
 
-def test_a_full_disk_is_a_problem_and_shows_in_readiness(
-    sqlite_stores: Stores, tmp_path: Path
-) -> None:
-    port = free_port()
+@dataclass(frozen=True)
+class Disk:
+    """An aggregator whose disk can be full: none of its files may grow."""
+
+    process: subprocess.Popen[str]
+    url: str
+    tokens: dict[str, str]
+
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        before = resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (1024, before[1]))
+        try:
+            yield
+        finally:
+            resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, before)
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Disk]:
+    folder, port = tmp_path_factory.mktemp("disk"), free_port()
     url = f"http://127.0.0.1:{port}"
-    with role(
-        "aggregator", SHOAL_DATA=str(tmp_path), SHOAL_AGGREGATOR_PORT=str(port),
-        SHOAL_AGGREGATOR_DATABASE=sqlite_stores.aggregator,
-    ) as process:  # fmt: skip
-        assert process.stdout is not None
+    with role("aggregator", SHOAL_DATA=str(folder), SHOAL_AGGREGATOR_PORT=str(port)) as process:
         wait_for(f"{url}/ready")
-        token = read_tokens(tmp_path / "tokens.env")["admin"]
-        headers = {"Authorization": f"Bearer {token}"}
-        path, body = f"{url}/v1/tokens/new", {"role": "app", "campaigns": ["*"]}
-        before = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
-        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1024, before[1]))
+        yield Disk(process, url, read_tokens(folder / "tokens.env"))
+
+
+def test_a_full_disk_is_a_problem_and_shows_in_readiness(disk: Disk) -> None:
+    headers = {"Authorization": f"Bearer {disk.tokens['admin']}"}
+    path, body = f"{disk.url}/v1/tokens/new", {"role": "app", "campaigns": ["*"]}
+    with disk.full():
         answer = httpx.put(path, json=body, headers=headers)
         assert answer.status_code == 503
         assert answer.json()["type"] == "urn:shoal:problem:store-away"
         ends = time.monotonic() + 60
-        while httpx.get(f"{url}/ready").status_code == 200:
+        while httpx.get(f"{disk.url}/ready").status_code == 200:
             assert time.monotonic() < ends
             time.sleep(0.1)
-        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, before)
-        wait_for(f"{url}/ready")
-        assert httpx.put(path, json=body, headers=headers).status_code == 200
+    wait_for(f"{disk.url}/ready")
+    assert httpx.put(path, json=body, headers=headers).status_code == 200
+
+
+def test_a_full_disk_at_login_is_503(disk: Disk) -> None:
+    form = {"token": disk.tokens["analyst"]}
+    with disk.full():
+        answer = httpx.post(f"{disk.url}/login", data=form)
+        assert answer.status_code == 503
+        assert answer.headers["retry-after"] == "1"
+        assert answer.headers["content-type"].startswith("text/html")
+        assert "set-cookie" not in answer.headers
+    ends = time.monotonic() + 120
+    while httpx.post(f"{disk.url}/login", data=form).status_code != 303:
+        assert time.monotonic() < ends
 
 
 def test_a_second_aggregator_on_a_store_is_refused_whatever_its_key_file(

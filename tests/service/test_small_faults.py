@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import json
-import resource
-import time
-from pathlib import Path
 
 import httpx
 import pytest
-from tests.service.test_serve import role, wait_for
-from tests.support.chaos import free_port
 from tests.support.live import Live, serve
 from tests.support.service import TestClock, close, even, report, start, users
 from tests.support.stores import Stores
@@ -21,7 +16,6 @@ from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.schedule import tick
 from shoal.service.campaign import Campaign
 from shoal.service.dashboard import checks
-from shoal.service.embedded import read_tokens
 from shoal.service.web.readiness import MAX_SILENCE
 
 
@@ -58,25 +52,6 @@ def test_readiness_knows_that_the_learner_is_silent_and_a_metric_when_it_was_hea
         assert heard() == clock.now / 1000
         clock.now += MAX_SILENCE + 1
         assert ready()[0] == 503
-
-
-def test_a_full_disk_at_login_is_503(tmp_path: Path) -> None:
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    with role("aggregator", SHOAL_DATA=str(tmp_path), SHOAL_AGGREGATOR_PORT=str(port)) as process:
-        wait_for(f"{url}/health")
-        form = {"token": read_tokens(tmp_path / "tokens.env")["analyst"]}
-        before = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
-        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1024, before[1]))
-        answer = httpx.post(f"{url}/login", data=form)
-        assert answer.status_code == 503
-        assert answer.headers["retry-after"] == "1"
-        assert answer.headers["content-type"].startswith("text/html")
-        assert "set-cookie" not in answer.headers
-        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, before)
-        ends = time.monotonic() + 120
-        while httpx.post(f"{url}/login", data=form).status_code != 303:
-            assert time.monotonic() < ends
 
 
 def test_a_round_that_was_closed_in_the_future_was_closed_now(aggregator: Aggregator) -> None:

@@ -29,6 +29,8 @@ DEFINITION = {
     "policy": POLICY, "options": {} if POLICY == "shoal" else {"exploration": 0.02}, "seed": 7,
 }  # fmt: skip
 
+VICTIMS = ("tree", "aggregator", "learner")
+
 
 def reward(user: str, number: int, arm: str) -> float:
     """A reward that depends on nothing but its place: both runs report the same."""
@@ -52,6 +54,7 @@ class Tree:
     data: Path
     port: int = field(default_factory=free_port)
     tokens: dict[str, str] = field(default_factory=dict)
+    turns: list[str] = field(default_factory=list)
 
     def start(self) -> None:
         environment = os.environ | {
@@ -84,9 +87,12 @@ class Tree:
         return [int(child) for child in text.split()]
 
     def kill(self, rng: random.Random) -> None:
-        """Kill one role, or the whole tree, with no warning."""
+        """Kill one role, or the whole tree, with no warning: each of the three in its turn."""
+        self.turns = self.turns or rng.sample(VICTIMS, len(VICTIMS))
+        victim = self.turns.pop()
         children = self.children()
-        if rng.random() < 0.25 or not children:
+        roles = [pid for pid in children if _role(pid) == victim]
+        if not roles:  # the tree, or a role that is only about to start
             for pid in (self.process.pid, *children):
                 _kill(pid)
             self.process.wait()
@@ -96,7 +102,7 @@ class Tree:
             self.process.stdout.close()
             self.start()
         else:
-            _kill(rng.choice(children))
+            _kill(roles[0])
 
     def stop(self) -> None:
         self.process.terminate()
@@ -108,6 +114,13 @@ class Tree:
 def _kill(pid: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
+
+
+def _role(pid: int) -> str:
+    """The last word of a child's command."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0").rpartition("\0")[2]
+    return ""
 
 
 def _alive(pid: int) -> bool:

@@ -30,11 +30,11 @@ from shoal.policies.base import Policy
 from shoal.policies.own import PolicyLike
 from shoal.policies.registry import make_policy
 
-TYPICAL = Problem(n_users=24, n_arms=3, min_group_size=3, horizon=600, n_shards=2)
+TYPICAL = Problem(n_users=24, n_arms=3, min_group_size=3, horizon=300, n_shards=2)
 # Crowds of several groups, so that some can be merged.
-CROWDED = Problem(n_users=60, n_arms=3, min_group_size=3, horizon=200, n_shards=2)
+CROWDED = Problem(n_users=60, n_arms=3, min_group_size=3, horizon=100, n_shards=2)
 # Half of the shards are compared, the other half are their surroundings.
-SHARDED = Problem(n_users=480, n_arms=2, min_group_size=3, horizon=150, n_shards=40)
+SHARDED = Problem(n_users=480, n_arms=2, min_group_size=3, horizon=100, n_shards=40)
 EXTREMES = (
     Problem(n_users=5, n_arms=2, min_group_size=4, horizon=300),  # one spare user
     Problem(n_users=8, n_arms=1, min_group_size=2, horizon=100),  # one arm

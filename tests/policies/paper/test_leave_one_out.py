@@ -68,20 +68,13 @@ def test_deterministic_rewards_are_recovered_exactly(rng: np.random.Generator) -
 @pytest.mark.parametrize("n_users", [5, 7, 9, 23])
 def test_samples_are_unbiased_with_the_variance_of_2g_minus_1_rewards(n_users: int) -> None:
     """False alarm below 1e-6: 44 means and 44 variances, each judged at 1e-9."""
-    problem = Problem(n_users=n_users, n_arms=1, min_group_size=4)
+    passes = 4000  # one in each shard
+    problem = Problem(n_users * passes, n_arms=1, min_group_size=4, n_shards=passes)
     means = np.random.default_rng(n_users).random((n_users, 1))
-    arms = np.zeros(n_users, np.int32)
-    passes = 4000
-    environment = make_environment("bernoulli", problem, means, rng=np.random.default_rng(1))
-    draws = np.empty((passes, n_users))
-    for index in range(passes):
-        samples = LeaveOneOut(problem)
-        samples.load(0, arms[None], np.array([1]))
-        groups = samples.tally.rota.groups.copy()
-        while not samples.idle:
-            plan = Plan(*samples.choose(), problem=problem)
-            samples.learn(plan, environment.play(plan).unmerged(plan))
-        draws[index] = samples.tally.sums[:, 0]
+    arms = np.zeros(problem.n_users, np.int32)
+    samples, plans = _run(problem, np.tile(means, (passes, 1)), arms, 1, seed=1)
+    draws = samples.tally.sums.reshape(passes, n_users)
+    groups = plans[0].groups[:n_users]
     noise = means[:, 0] * (1 - means[:, 0])
     for user in range(n_users):
         members = groups == groups[user]
@@ -95,13 +88,12 @@ def test_samples_are_unbiased_with_the_variance_of_2g_minus_1_rewards(n_users: i
 
 def test_samples_stay_unbiased_when_only_some_report() -> None:
     """False alarm below 1e-6: 12 users, each judged at 1e-9."""
-    problem = Problem(n_users=12, n_arms=1, min_group_size=3)
+    problem = Problem(12 * 800, n_arms=1, min_group_size=3, n_shards=800)
     means = np.random.default_rng(3).random((12, 1))
-    estimates = []
-    for seed in range(800):
-        samples, _ = _run(problem, means, np.zeros(12, np.int32), 1, seed=seed, participation=0.8)
-        estimates.append(np.where(samples.tally.counts[:, 0] > 0, samples.tally.sums[:, 0], np.nan))
-    table = np.array(estimates)
+    arms = np.zeros(problem.n_users, np.int32)
+    samples, _ = _run(problem, np.tile(means, (800, 1)), arms, 1, participation=0.8)
+    known = samples.tally.counts > 0
+    table = np.where(known, samples.tally.sums, np.nan).reshape(800, 12)
     n = np.isfinite(table).sum(axis=0)
     assert (n > 100).all()
     assert (n < 800).any()  # some groups were withheld

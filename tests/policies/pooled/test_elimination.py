@@ -59,7 +59,7 @@ def test_an_unknown_form_is_refused() -> None:
 @pytest.mark.slow
 def test_the_theorems_form_learns() -> None:
     rng = np.random.default_rng(5)
-    means = np.stack([clustered(60, 3, rng=rng) for _ in range(5)])
+    means = np.stack([clustered(60, 3, rng=rng) for _ in range(2)])
     arguments: dict[str, Any] = {"min_group_size": 4, "horizon": 60_000, "tuned": False}
     run = simulate("pooled-elimination", means, options={"estimates": "batch"}, **arguments)
     assert run.regret < 0.3 * simulate("random", means, **arguments).regret

@@ -50,7 +50,7 @@ def test_a_learner_resumes_at_the_exact_round_with_the_exact_state(
 ) -> None:
     with serve(stores) as live:
         begin(live, **changes)
-        for number in range(1, 13):
+        for number in range(1, 7):
             play(live, number)
             if number % 3 == 0:  # forget everything but the store
                 before = live.learner.runs["news"]
