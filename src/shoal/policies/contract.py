@@ -143,6 +143,8 @@ def continues_from_its_state(make: PolicyLike, *, anonymous: bool = True) -> Non
     """A restored policy goes on bit for bit, wherever the state was taken, in plain values."""
     expected = _columns(*_start(make, TYPICAL, anonymous))
     policy, arena = _start(make, TYPICAL, anonymous)
+    unknown = [name for name in policy.changing if not hasattr(policy, name)]
+    assert not unknown, f"changing names {unknown}, which the policy does not have when it is made"
     saved = []
     for n_played in range(len(expected)):
         if n_played in (0, len(expected) // 3, len(expected) // 2, len(expected) - 1):
