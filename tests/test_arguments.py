@@ -219,6 +219,10 @@ BAD: dict[str, tuple[Call, str]] = {
         lambda: asked_to_explore().tell(Feedback([np.nan], [1], [1] * 6)),
         "feedback must have|total of group 0 must be",
     ),
+    "a whole number as a float": (
+        lambda: Problem(6, 2, 2, horizon=1e2),
+        "horizon must be a whole number of at least 1; got 100.0. Write 100.",
+    ),
     "a reward that is NaN": (
         lambda: plan().add_up({0: float("nan")}),
         "the reward of user 0 must be a number between 0 and 1; got nan. Leave out users who have",
