@@ -219,14 +219,45 @@ BAD: dict[str, tuple[Call, str]] = {
         lambda: asked_to_explore().tell(Feedback([np.nan], [1], [1] * 6)),
         "feedback must have|total of group 0 must be",
     ),
+    "a whole number as a float": (
+        lambda: Problem(6, 2, 2, horizon=1e2),
+        "horizon must be a whole number of at least 1; got 100.0. Write 100.",
+    ),
     "a reward that is NaN": (
         lambda: plan().add_up({0: float("nan")}),
-        "the reward of user 0 must be a number between 0 and 1; got nan",
+        "the reward of user 0 must be a number between 0 and 1; got nan. Leave out users who have",
     ),
-    "a reward that is None": (lambda: plan().add_up([(2, None)]), "reward of user 2.* got None"),
+    "a reward that is None": (
+        lambda: plan().add_up([(2, None)]),
+        "reward of user 2.* got None. Leave out users who have not reacted",
+    ),
+    "a gap in a frame": (
+        lambda: plan().add_up(pd.DataFrame({"user": [0, 1], "reward": [1.0, None]})),
+        "reward of user 1.* Leave out users who have not reacted",
+    ),
     "an id without a roster": (lambda: plan().add_up({"ana": 1}), "user must be a number .*'ana'"),
     "a user who is not there": (lambda: plan().add_up({6: 1}), "n_users-1=5; got 6"),
     "a user twice": (lambda: plan().add_up([(1, 1), (1, 0)]), "must name each user once"),
+    "a user twice in a frame": (
+        lambda: plan().add_up(pd.DataFrame({"user": [0, 0, 1], "reward": [1, 0, 1]})),
+        "must name each user once; got one of them again",
+    ),
+    "a user twice in a frame of polars": (
+        lambda: plan().add_up(pl.DataFrame({"user": [0, 0, 1], "reward": [1, 0, 1]})),
+        "must name each user once; got one of them again",
+    ),
+    "rounds in one list": (
+        lambda: plan().add_up([{0: 1.0, 1: 0.0}, {0: 0.0, 1: 0.0}]),
+        r"each round's as an argument of its own: add_up\(\*rounds\)",
+    ),
+    "one round of two": (
+        lambda: Plan([0] * 6, [0] * 6, 2, problem=Problem(6, 2, 2)).add_up({}),
+        r"2 in all; got 1. Give each .* of its own, or .* policy.ask\(max_repeats=1\)",
+    ),
+    "no round at a time": (
+        lambda: asked_to_explore().ask(max_repeats=0),
+        "max_repeats must be a whole number of at least 1; got 0",
+    ),
     "rewards that are one number": (lambda: plan().add_up(5), "rewards must be a mapping.*got 5"),
     "one round too many": (
         lambda: plan().add_up({}, {}),

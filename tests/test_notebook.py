@@ -72,6 +72,16 @@ def test_every_result_is_one_short_line_and_one_table(every_result: dict[str, An
         assert Cells(result._repr_html_()).rows >= 2, name
 
 
+def test_a_stack_of_runs_shows_their_number_and_their_mean() -> None:
+    stack = np.random.default_rng(0).random((3, 12, 2))
+    run = simulate("random", stack, min_group_size=3, horizon=20)
+    mean = run.curves[:, -1].mean()
+    assert f"regret={run.regret:.6g}, n_shards=3, regret_per_shard={mean:.6g}, " in repr(run)
+    assert f'mean of 3 shards or runs</td><td style="text-align: right">{mean:.3g}<' in (
+        run._repr_html_()
+    )
+
+
 def test_text_in_a_table_is_escaped() -> None:
     text = html_table("a < b", ["<b>"], [["<script>"]], "x & y")
     assert "<script>" not in text

@@ -58,6 +58,8 @@ def test_compare_writes_records_figures_and_a_table(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert "elimination-lp" in done.output
+    row = next(line for line in done.output.splitlines() if line.split()[:1] == ["random"])
+    assert row.split()[3] == "none", "of random play, no group is seen"
     assert "uniform: total regret of 12 users over 300 rounds, 3 runs" in done.output
     names = {path.name for path in out.iterdir()}
     assert names == {

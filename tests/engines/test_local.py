@@ -68,6 +68,25 @@ def test_who_watches_is_told_of_compilation_here_or_in_workers(n_workers: int) -
     assert len(announced) == n_announced
 
 
+def blocks_ctrl_c(task: int, tick: Tick) -> bool:
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+FIRST_WORKER = """
+from shoal.engines import LocalEngine
+from tests.engines.test_local import blocks_ctrl_c
+
+print(*LocalEngine(n_workers=1).run(blocks_ctrl_c, [0], lost=lambda index, error: None))
+"""
+
+
+def test_ctrl_c_reaches_no_worker_not_even_the_first_of_a_process() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_WORKER], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout == "(0, True)\n"
+
+
 def test_an_error_in_a_worker_is_raised_here_as_it_is() -> None:
     with pytest.raises(InvalidInputError, match="task must be at least 0; got -1"):
         run_in_one_worker(square, [3, -1, 2])

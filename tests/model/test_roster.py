@@ -36,10 +36,10 @@ def test_a_seat_is_never_used_again(tmp_path: Path) -> None:
     assert again.join("a") == 3, "back, in a new seat"
     assert again.users == ["b", "c", "a"]
     assert again.eligible()[:, 0].tolist() == [False, True, True, True]
-    with pytest.raises(
-        InvalidInputError, match="must have a free seat to join; got 'd', and all 4"
-    ):
+    refusal = "an unused seat to join; got 'd', and all 4 seats are used, 1 of them by users who"
+    with pytest.raises(InvalidInputError, match=refusal):
         again.join("d")
+    assert repr(again) == "Roster(n_users=3, n_seats=4, n_used=4, arms=['x'])"
 
 
 def test_a_plan_of_another_size_is_refused() -> None:

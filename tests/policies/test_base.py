@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from shoal.errors import InvalidInputError
-from shoal.model import Problem
-from shoal.policies import POLICIES, make_policy
+from shoal.model import Problem, Roster
+from shoal.policies import POLICIES, load_policy, make_policy
 
 NEED_A_SPARE_USER = [name for name, entry in POLICIES.items() if "T" in entry.needs.split(", ")]
 
@@ -24,3 +26,35 @@ def test_a_mask_of_another_shape_or_kind_is_refused_by_every_policy() -> None:
     for mask in (np.ones((12, 3), bool), np.ones((12, 2))):
         with pytest.raises(InvalidInputError, match=r"eligible must be truth values of shape \(12"):
             policy.allow(mask)
+
+
+def test_a_live_loop_of_one_round_a_day_goes_on_where_plans_would_be_repeated() -> None:
+    roster = Roster(range(12), arms=["a", "b"])
+    policy = make_policy("shoal", roster.problem(min_group_size=3), rng=np.random.default_rng(0))
+    rng = np.random.default_rng(1)
+    for day in range(700):
+        plan = policy.ask(max_repeats=1)
+        reactions = {
+            user: float(rng.random() < (0.9 if arm == "a" else 0.2))
+            for user, arm in roster.assignments(plan).items()
+        }
+        policy.tell(roster.add_up(plan, reactions))
+        assert policy.rounds == day + 1
+    assert policy.ask().repeats > 1, "the test must reach the rounds where shoal repeats its plans"
+
+
+def test_a_plan_that_waits_is_shortened_and_saved_as_it_is_then(tmp_path: Path) -> None:
+    problem = Problem(n_users=50, n_arms=5, min_group_size=4, horizon=1000)
+    policy = make_policy("explore-then-commit", problem, rng=np.random.default_rng(0))
+    plan = policy.ask()
+    assert plan.repeats > 3
+    assert policy.ask(max_repeats=plan.repeats) is plan
+    shorter = policy.ask(max_repeats=3)
+    assert shorter.repeats == 3
+    assert shorter.groups.tolist() == plan.groups.tolist()
+    policy.save(tmp_path / "policy.shoal")
+    for again in (policy, load_policy(tmp_path / "policy.shoal")):
+        assert again.ask().repeats == 3
+        again.tell(again.ask().add_up({}, {}, {}))
+        assert again.rounds == 3
+        assert again.ask().repeats == plan.repeats - 3

@@ -45,10 +45,10 @@ class Hasty(Policy):
             return arms * 0, np.arange(len(arms)) // self.problem.min_group_size, 1
         return arms, np.full(len(arms), -1), 3
 
-    def ask(self) -> Plan:
+    def ask(self, *, max_repeats: int | None = None) -> Plan:
         if self.fault == "again":
             self._pending = None
-        return super().ask()
+        return super().ask(max_repeats=None if self.fault == "long" else max_repeats)
 
     def tell(self, feedback: Feedback) -> None:
         if self.fault == "blind" and self._pending:
@@ -70,6 +70,7 @@ class Hasty(Policy):
     [
         ("horizon", "keeps_to_the_horizon"),
         ("again", "asks_the_same_until_told"),
+        ("long", "plays_one_round_at_a_time"),
         ("blind", "refuses_feedback_for_another_plan"),
         ("seed", "repeats_itself_under_a_seed"),
         ("state", "continues_from_its_state"),

@@ -16,12 +16,13 @@ from tests.support.policies import Greedy
 
 from shoal.cli.main import main
 from shoal.engines import LocalEngine
-from shoal.errors import InvalidInputError, UnknownNameError
+from shoal.errors import InvalidInputError, ShoalError, UnknownNameError
 from shoal.experiments import compare, price, simulate, simulate_shards
 from shoal.experiments.sweep import Configuration, read_sweep, status, sweep
 from shoal.experiments.tune import tune
-from shoal.model import Problem
+from shoal.model import Feedback, Plan, Problem
 from shoal.policies import Policy, find_policy, own
+from shoal.policies.contract import continues_from_its_state
 from shoal.policies.own import code_hash, is_sendable
 from shoal.service.campaign import Campaign
 
@@ -183,6 +184,65 @@ def test_the_commonest_mistakes_are_named(policy: Any, message: str) -> None:
 def test_a_class_whose_state_would_be_incomplete_is_refused(names: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"Mine.changing must be a tuple .*Policy.changing"):
         type("Mine", (Greedy,), {"changing": names})
+
+
+def test_one_broken_entry_point_does_not_hide_the_other_policies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    points = {
+        name: EntryPoint(name, value, own.GROUP)
+        for name, value in {"broken": "tests.support.policies:Nowhere", "theirs": NAME}.items()
+    }
+    monkeypatch.setattr("shoal.policies.registry.installed", lambda: points)
+    monkeypatch.setattr("shoal.policies.own.installed", lambda: points)
+    done = CliRunner().invoke(main, ["policies"], env={"COLUMNS": "200"})
+    assert done.exit_code == 0, done.output
+    text = " ".join(done.output.split())
+    assert "theirs Everyone plays the arm" in text
+    assert "broken can't be loaded: policy must be module:Class" in text
+    table = json.loads(CliRunner().invoke(main, ["policies", "--json"]).stdout)
+    assert table["theirs"]["options"] == {"epsilon": 0.1}
+    assert "has no attribute 'Nowhere'" in table["broken"]["error"]
+
+
+class Undescribed(Greedy):
+    changing = (*Greedy.changing, "sum")
+
+
+def test_a_class_without_a_docstring_is_not_described_by_that_of_its_base() -> None:
+    assert find_policy(Greedy).summary.startswith("Everyone plays")
+    assert find_policy(Undescribed).summary == ""
+
+
+def test_the_contract_names_what_changing_names_and_the_policy_has_not() -> None:
+    with pytest.raises(AssertionError, match=r"changing names \['sum'\], which the policy"):
+        continues_from_its_state(Undescribed)
+
+
+class Faulty(Greedy):
+    """Fails in its second round, in one way or another."""
+
+    def __init__(self, problem: Problem, *, rng: np.random.Generator, error: Any) -> None:
+        super().__init__(problem, rng=rng)
+        self.error = error
+
+    def _learn(self, plan: Plan, feedback: Feedback) -> None:
+        if self.rounds > 0:
+            raise self.error
+        super()._learn(plan, feedback)
+
+
+def test_an_error_in_a_comparison_names_the_policy_and_the_run() -> None:
+    shared: dict[str, Any] = {"instances": "uniform", "n_runs": 2, "engine": HERE, **SMALL}
+    shared["policies"] = ["random", Faulty]
+    with pytest.raises(ShoalError, match=r"^Faulty on uniform, run 0: no idea\.$"):
+        compare(options={Faulty: {"error": ShoalError("no idea.")}}, **shared)
+    with pytest.raises(KeyError) as failure:
+        compare(options={Faulty: {"error": KeyError("a")}}, **shared)
+    assert failure.value.__notes__ == ["In Faulty on uniform, run 0."]
+    few = shared | {"n_users": 3, "policies": "elimination-lp"}
+    with pytest.raises(InvalidInputError, match=r"^elimination-lp on uniform, runs 0 to 1: n_us"):
+        compare(**few)
 
 
 def test_tune_says_that_a_policy_of_ones_own_has_no_grid() -> None:

@@ -101,7 +101,7 @@ def _show(result: Comparison) -> None:
                     row["policy"],
                     row["mean"],
                     "" if row["high"] is None else row["high"] - row["mean"],
-                    row["smallest_group"],
+                    row["smallest_group"] or "none",
                     _millions(row["user_rounds"] / row["seconds"]),
                 )
                 for row in rows.sort("mean").to_dicts()

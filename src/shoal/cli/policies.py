@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from shoal.cli import console, options
+from shoal.errors import ShoalError
 
 if TYPE_CHECKING:
     from shoal.policies.registry import Entry
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 def command(as_json: bool) -> None:
     """Show the policies, what each needs and what it guarantees.
 
-    Those that other installed packages bring come last (entry points "shoal.policies").
+    Those that other installed packages bring come last (entry points "shoal.policies"), and among
+    them those that can't be loaded, with the reason.
 
     N users, K arms, groups of at least C, T rounds; every arm is the best one of at least U users.
     Guarantees hide constants and logarithms.
@@ -27,23 +29,32 @@ def command(as_json: bool) -> None:
         from shoal.policies import POLICIES, find_policy
         from shoal.policies.own import installed
 
-    entries = POLICIES | {name: find_policy(name) for name in installed() if name not in POLICIES}
+    entries, broken = dict(POLICIES), {}
+    for name in installed():
+        if name not in POLICIES:
+            try:
+                entries[name] = find_policy(name)
+            except ShoalError as error:
+                broken[name] = str(error)
     if as_json:
         fields = ("summary", "anonymous", "needs", "guarantee")
         table = {
             name: {field: getattr(entry, field) for field in fields} | {"options": entry.options()}
             for name, entry in entries.items()
         }
-        click.echo(json.dumps(table))
+        click.echo(json.dumps(table | {name: {"error": why} for name, why in broken.items()}))
         return
     console.table(
         "Policies",
         ["name", "what it is, what it needs, its regret"],
-        [(name, _describe(entry)) for name, entry in entries.items()],
+        [
+            *((name, _describe(entry)) for name, entry in entries.items()),
+            *((name, f"can't be loaded: {why}") for name, why in broken.items()),
+        ],
     )
 
 
 def _describe(entry: Entry) -> str:
     if not entry.guarantee:  # a policy from elsewhere
-        return entry.summary
+        return entry.summary or "its class has no docstring"
     return f"{entry.summary}\nneeds {entry.needs}; regret: {entry.guarantee}"

@@ -10,6 +10,7 @@ import signal
 import traceback
 from collections import deque
 from contextlib import suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from threading import Thread
 from typing import Any
@@ -61,6 +62,8 @@ class _Worker:
         self.pipe, child_end = context.Pipe()
         self.process = context.Process(target=_serve, args=(child_end, work), daemon=True)
         # The child inherits the mask: only the engine reacts to Ctrl-C, and then ends its workers.
+        # Python's tracker, which the first child would start, unblocks SIGINT once it runs.
+        resource_tracker.ensure_running()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self.process.start()

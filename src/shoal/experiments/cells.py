@@ -20,7 +20,7 @@ import numpy as np
 from shoal import __version__
 from shoal.arrays import FloatArray
 from shoal.engines import Engine, LocalEngine, Tick
-from shoal.errors import InvalidInputError
+from shoal.errors import InvalidInputError, ShoalError
 from shoal.experiments.record import Run
 from shoal.experiments.run import N_CHECKPOINTS, Play, make_play
 from shoal.experiments.seeds import stream
@@ -178,8 +178,24 @@ def run_cells(
         report("", done, total)
 
     runs: dict[Cell, Run] = {}
-    with compilation_notice(), closing(engine.run(Cell.play, cells, tick=tick)) as results:
+    with compilation_notice(), closing(engine.run(_play, cells, tick=tick)) as results:
         for index, run in results:
             runs[cells[index]] = run
             report(title(cells[index]), done, total)
     return [runs[cell] for cell in cells]
+
+
+def _play(cell: Cell, tick: Tick) -> Run:
+    """Play a cell; say of an error which policy and runs it comes from."""
+    try:
+        return cell.play(tick)
+    except Exception as error:
+        runs = f"run {cell.first_run}"
+        if cell.n_runs > 1:
+            runs = f"runs {cell.first_run} to {cell.first_run + cell.n_runs - 1}"
+        place = f"{cell.title}, {runs}"
+        if isinstance(error, ShoalError) and len(error.args) == 1:
+            error.args = (f"{place}: {error}",)
+        else:
+            error.add_note(f"In {place}.")
+        raise

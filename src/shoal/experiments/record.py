@@ -63,15 +63,22 @@ class Run:
 
     def __repr__(self) -> str:
         options = f"options={dict(self.options)!r}, " if self.options else ""
+        shards = ""
+        if self.problem.n_shards > 1:
+            mean = self.regret / self.problem.n_shards
+            shards = f"n_shards={self.problem.n_shards}, regret_per_shard={mean:.6g}, "
         return (
-            f"Run({self.policy!r}, {options}regret={self.regret:.6g}, "
+            f"Run({self.policy!r}, {options}regret={self.regret:.6g}, {shards}"
             f"n_users={self.problem.n_users}, horizon={int(self.rounds[-1])})"
         )
 
     def _repr_html_(self) -> str:
         problem = self.problem
+        n_shards = problem.n_shards
+        shards = [(f"mean of {n_shards:,} shards or runs", self.regret / n_shards)]
         rows = (
             ("regret of all users", self.regret),
+            *(shards if n_shards > 1 else ()),
             ("per user and round", self.regret / (problem.n_users * int(self.rounds[-1]))),
             ("smallest group seen", self.smallest_group or "no group was seen"),
             ("totals withheld", self.withheld),

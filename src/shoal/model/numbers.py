@@ -30,7 +30,12 @@ def whole_number(name: str, value: Any, *, least: int | None = 1) -> int:
             if least is None or number >= least:
                 return number
     bound = "" if least is None else f" of at least {least}"
-    raise InvalidInputError(f"{name} must be a whole number{bound}; got {shortened(value)}.")
+    as_float = plain(value)
+    is_whole = isinstance(as_float, float) and as_float.is_integer()
+    remedy = f" Write {int(as_float)}." if is_whole and (least is None or as_float >= least) else ""
+    raise InvalidInputError(
+        f"{name} must be a whole number{bound}; got {shortened(value)}.{remedy}"
+    )
 
 
 def positive_number(name: str, value: Any) -> float:

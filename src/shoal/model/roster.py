@@ -35,7 +35,8 @@ class Roster:
     arms
         The arms' names, each once.
     seats
-        Seats in all, where more users may join; by default as many as there are users.
+        Seats in all, for everyone who will ever join, those who leave included; by default as many
+        as there are users.
 
     Examples
     --------
@@ -71,7 +72,8 @@ class Roster:
 
     def __repr__(self) -> str:
         arms = shortened(list(self.arms))
-        return f"Roster(n_users={len(self)}, n_seats={self.n_seats}, arms={arms})"
+        seats = f"n_seats={self.n_seats}, n_used={self._taken}"
+        return f"Roster(n_users={len(self)}, {seats}, arms={arms})"
 
     @property
     def users(self) -> list[Any]:
@@ -86,21 +88,22 @@ class Roster:
             raise InvalidInputError(f"user must be on the roster; got {shortened(user)}.") from None
 
     def join(self, user: Hashable) -> int:
-        """Give a new user the next free seat, and return it."""
+        """Give a new user the next unused seat, and return it."""
         key = plain(user)
         if key in self:
             raise InvalidInputError(f"user must join once; got {shortened(user)} again.")
         if self._taken >= self.n_seats:
             raise InvalidInputError(
-                f"user must have a free seat to join; got {shortened(user)}, and all "
-                f"{self.n_seats:,} seats are taken."
+                f"user must have an unused seat to join; got {shortened(user)}, and all "
+                f"{self.n_seats:,} seats are used, {self.n_seats - len(self):,} of them by users "
+                "who have left."
             )
         self._seat_of[key] = self._taken
         self._taken += 1
         return self._taken - 1
 
     def leave(self, user: Hashable) -> None:
-        """Let a user go; the seat stays empty."""
+        """Let a user go; the seat stays empty for good."""
         self.seat(user)
         del self._seat_of[plain(user)]
 

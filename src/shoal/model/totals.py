@@ -30,9 +30,13 @@ def add_up(plan: Plan, *rounds: Rewards) -> Feedback:
     merged in one of them: there, a short group is withheld in that round.
     """
     if len(rounds) != plan.repeats:
+        remedy = (
+            " Give each round's as an argument of its own, or plan one round at a time, by "
+            "policy.ask(max_repeats=1)."
+        )
         raise InvalidInputError(
             f"add_up must have the rewards of each round of the plan, "
-            f"{plan.repeats:,} in all; got {len(rounds):,}."
+            f"{plan.repeats:,} in all; got {len(rounds):,}.{remedy if plan.repeats > 1 else ''}"
         )
     if plan.repeats == 1:
         reports, rewards = _columns(plan, rounds[0])
@@ -61,19 +65,31 @@ def pairs(rewards: Rewards) -> Iterable[tuple[Any, Any]]:
             raise InvalidInputError(
                 f"rewards must have two columns, user and reward; got {frame.columns}."
             )
-        return frame.iter_rows()
-    if isinstance(rewards, Mapping):
+        both = frame.rows()
+    elif isinstance(rewards, Mapping):
         return rewards.items()
+    else:
+        both = _listed(rewards)
+    if len({user for user, _ in both}) < len(both):
+        raise InvalidInputError("rewards must name each user once; got one of them again.")
+    return both
+
+
+def _listed(rewards: Any) -> list[tuple[Any, Any]]:
+    """Return what can be looped over as pairs, or refuse it."""
+    values = list(rewards) if isinstance(rewards, Iterable) else [rewards]
+    if values and all(isinstance(value, Mapping) for value in values):
+        raise InvalidInputError(
+            "rewards must be those of one round, with each round's as an argument of its own: "
+            f"add_up(*rounds) in place of add_up(rounds); got a list of {len(values):,}."
+        )
     try:
-        both = [(user, reward) for user, reward in rewards]
+        return [(user, reward) for user, reward in values]
     except (TypeError, ValueError):
         raise InvalidInputError(
             f"rewards must be a mapping, pairs or a dataframe of user and reward; "
             f"got {shortened(rewards)}."
         ) from None
-    if len({user for user, _ in both}) < len(both):
-        raise InvalidInputError("rewards must name each user once; got one of them again.")
-    return both
 
 
 def _columns(plan: Plan, rewards: Rewards) -> tuple[BoolArray, FloatArray]:
@@ -91,8 +107,10 @@ def _columns(plan: Plan, rewards: Rewards) -> tuple[BoolArray, FloatArray]:
             0 <= value <= 1 if bounded else math.isfinite(value)
         ):
             rule = "a number between 0 and 1" if bounded else "a finite number"
+            missing = value is None or value != value
+            remedy = " Leave out users who have not reacted." if missing else ""
             raise InvalidInputError(
-                f"the reward of user {number} must be {rule}; got {shortened(reward)}."
+                f"the reward of user {number} must be {rule}; got {shortened(reward)}.{remedy}"
             )
         reports[number], values[number] = True, value
     return reports, values

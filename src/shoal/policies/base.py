@@ -45,8 +45,8 @@ class Policy(Stateful, ABC):
     """A learner that sees nothing but the feedback of its plans.
 
     A subclass chooses arms, groups and the number of rounds in ``_choose`` and learns from the
-    totals in ``_learn``. ``ask`` keeps to the horizon and, until ``tell``, gives the same plan
-    again.
+    totals in ``_learn``, of as many rounds or fewer. ``ask`` keeps to the horizon and, until
+    ``tell``, gives the same plan again.
 
     Parameters
     ----------
@@ -107,23 +107,47 @@ class Policy(Stateful, ABC):
     def _learn(self, plan: Plan, feedback: Feedback) -> None:
         """Learn from the feedback of ``plan``, the one asked for or its merged form."""
 
-    def ask(self) -> Plan:
-        """Return the next plan."""
+    def ask(self, *, max_repeats: int | None = None) -> Plan:
+        """Return the next plan.
+
+        Parameters
+        ----------
+        max_repeats
+            Most rounds that the plan may stay. A program that plays live asks with 1, and tells
+            the feedback of each round. A plan that is waiting for feedback is shortened too.
+
+        Examples
+        --------
+        >>> from shoal.policies import make_policy
+        >>> problem = Problem(n_users=50, n_arms=5, min_group_size=4, horizon=1000)
+        >>> policy = make_policy("explore-then-commit", problem, rng=np.random.default_rng(0))
+        >>> policy.ask().repeats, policy.ask(max_repeats=1).repeats
+        (20, 1)
+        """
+        if max_repeats is not None:
+            max_repeats = whole_number("max_repeats", max_repeats)
         if self._pending is None:
-            choice = self._choose()
-            if not isinstance(choice, tuple | list) or len(choice) != 3:
-                raise InvalidInputError(
-                    f"{type(self).__name__}._choose must return arms, groups and repeats; "
-                    f"got {_describe(choice)}."
-                )
-            arms, groups, repeats = choice
-            horizon = self.problem.horizon
-            if horizon is not None:
-                if self.rounds >= horizon:
-                    raise ShoalError(f"all {horizon=} rounds are played; there is no next plan.")
-                repeats = min(whole_number("repeats", repeats), horizon - self.rounds)
-            self._pending = Plan(arms, groups, repeats, problem=self.problem)
+            self._pending = self._next_plan()
+        plan = self._pending
+        if max_repeats is not None and plan.repeats > max_repeats:
+            self._pending = Plan(plan.arms, plan.groups, max_repeats, problem=self.problem)
         return self._pending
+
+    def _next_plan(self) -> Plan:
+        """Return what ``_choose`` does as a plan that keeps to the horizon."""
+        choice = self._choose()
+        if not isinstance(choice, tuple | list) or len(choice) != 3:
+            raise InvalidInputError(
+                f"{type(self).__name__}._choose must return arms, groups and repeats; "
+                f"got {_describe(choice)}."
+            )
+        arms, groups, repeats = choice
+        horizon = self.problem.horizon
+        if horizon is not None:
+            if self.rounds >= horizon:
+                raise ShoalError(f"all {horizon=} rounds are played; there is no next plan.")
+            repeats = min(whole_number("repeats", repeats), horizon - self.rounds)
+        return Plan(arms, groups, repeats, problem=self.problem)
 
     def tell(self, feedback: Feedback) -> None:
         """Learn from the feedback of the plan that was asked for."""

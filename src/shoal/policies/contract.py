@@ -109,6 +109,20 @@ def asks_the_same_until_told(make: PolicyLike, *, anonymous: bool = True) -> Non
     _must_refuse(lambda: policy.tell(feedback), "took feedback without a plan")
 
 
+def plays_one_round_at_a_time(make: PolicyLike, *, anonymous: bool = True) -> None:
+    """Asked for plans of one round, as a live program does, it plays them up to the horizon."""
+    policy, arena = _start(make, TYPICAL, anonymous)
+    horizon = policy.need_horizon()
+    for n_played in range(horizon):
+        plan = policy.ask(max_repeats=1)
+        assert plan.repeats == 1, f"asked for one round, got {plan}"
+        assert policy.ask() is plan, "asked twice, got two plans"
+        policy.tell(arena.play(plan))
+        rounds = n_played + 1
+        assert policy.rounds == rounds, f"counted {policy.rounds} rounds after {rounds}"
+    _must_refuse(policy.ask, "asked for a plan after the last round")
+
+
 def refuses_feedback_for_another_plan(make: PolicyLike, *, anonymous: bool = True) -> None:
     """Feedback of the wrong shape is refused, and the plan stays in play."""
     policy, _ = _start(make, TYPICAL, anonymous)
@@ -129,6 +143,8 @@ def continues_from_its_state(make: PolicyLike, *, anonymous: bool = True) -> Non
     """A restored policy goes on bit for bit, wherever the state was taken, in plain values."""
     expected = _columns(*_start(make, TYPICAL, anonymous))
     policy, arena = _start(make, TYPICAL, anonymous)
+    unknown = [name for name in policy.changing if not hasattr(policy, name)]
+    assert not unknown, f"changing names {unknown}, which the policy does not have when it is made"
     saved = []
     for n_played in range(len(expected)):
         if n_played in (0, len(expected) // 3, len(expected) // 2, len(expected) - 1):
@@ -208,6 +224,7 @@ CHECKS: tuple[Callable[..., None], ...] = (
     keeps_groups_large_enough,
     keeps_to_the_horizon,
     asks_the_same_until_told,
+    plays_one_round_at_a_time,
     refuses_feedback_for_another_plan,
     repeats_itself_under_a_seed,
     continues_from_its_state,

@@ -193,7 +193,8 @@ def find_policy(policy: PolicyLike) -> Entry:
         maker = load_maker(policy)
     else:
         maker = check_maker(policy)
-    summary = (inspect.getdoc(maker) or "").partition("\n")[0]
+    # Not that of a base class, which inspect.getdoc would return.
+    summary = inspect.cleandoc(getattr(maker, "__doc__", None) or "").partition("\n")[0]
     return Entry(
         maker,
         summary,

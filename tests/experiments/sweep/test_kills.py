@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -32,7 +33,7 @@ def start(file: Path, out: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "shoal.cli", "sweep", str(file), "--out", str(out),
          "--workers", "2", "--json"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
 
 
@@ -104,7 +105,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path) -> None:
         assert found.at_work
         assert found.running == 2
         assert found.seconds_left is not None
-        running.send_signal(signal.SIGINT)
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to the workers too
         _, said = running.communicate(timeout=240)
     assert running.returncode == 130
     assert "Stopped; the same command goes on with what is missing." in said
