@@ -85,10 +85,10 @@ def connect(options: RemoteOptions, role: str) -> Iterator[Client]:
         except ServiceError as error:
             if error.status not in (401, 403):
                 raise
-            raise ShoalError(
-                f"{error} The token is that of {source}. After a restore or new tokens, read the "
-                "service's tokens.env again."
-            ) from None
+            text = f"{error} The token is that of {source}."
+            if error.status == 401:
+                text += " After a restore or new tokens, read the service's tokens.env again."
+            raise ServiceError(error.name, error.status, text) from None
 
 
 def check_reachable(url: str) -> None:
