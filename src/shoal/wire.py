@@ -86,10 +86,15 @@ class Movement(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Moved(Message):
-    """How many users joined and left who had not before."""
+    """How many users joined and left who had not before, and whose names were erased.
+
+    ``unknown`` are those who were to leave and have no seat.
+    """
 
     joined: int
     left: int
+    erased: int = 0
+    unknown: Sequence[str] = ()
 
 
 # Rounds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -63,7 +64,13 @@ def test_a_campaign_is_played_and_ended_from_the_command_line(live: Live, tmp_pa
     few = tmp_path / "few.csv"
     few.write_text("user\nreader-0\nreader-1\n")
     left = run(live, tmp_path, "users", "withdraw", "news", str(few), "--erase")
-    assert "2 of 2 users left news" in left
+    assert "2 of 2 users left news; 2 names erased" in left
+    few.write_text("user\nreader-0\nreader-2\n")
+    run(live, tmp_path, "users", "withdraw", "news", str(few))
+    left = run(live, tmp_path, "users", "withdraw", "news", str(few), "--erase", "--json")
+    answer, unknown = left.splitlines()
+    assert json.loads(answer) == {"left": 0, "erased": 1, "unknown": ["reader-0"]}
+    assert unknown == "not in news: reader-0"
     refused = run(live, tmp_path, "campaign", "archive", "news", code=2)
     assert "can't be undone: say --yes" in refused
     assert "news is archived" in run(live, tmp_path, "campaign", "archive", "news", "--yes")
@@ -85,8 +92,54 @@ def test_a_round_that_does_not_open_is_a_failure_that_says_why(tmp_path: Path) -
         assert "round 1 of news is open" in run(live, tmp_path, *open_it)
         run(live, tmp_path, "campaign", "close", "news")
         live.aggregator.epochs.sync_learner({"news": LearnerProgress(7, 7)})
-        later = run(live, tmp_path, "campaign", "open", "news", "--yes", "--wait", "0", code=1)
+        later = run(live, tmp_path, "campaign", "open", "news", "--yes", "--wait", "60", code=1)
         assert "round 2 of news is not open yet: the learner is ahead: it knows of round 7" in later
+        assert live.aggregator.rounds.next_number("news") == 2  # nothing was asked for
+        assert "say --yes" in run(live, tmp_path, "campaign", "abandon", "news", code=2)
+        gone = run(live, tmp_path, "campaign", "abandon", "news", "--yes")
+        assert gone == "6 rounds of news abandoned, up to round 7; the next is 8\n"
+        none = run(live, tmp_path, "campaign", "abandon", "news", "--yes", code=2)
+        assert "must have a round under way, or a learner that is ahead" in none
+        late = run(live, tmp_path, "campaign", "open", "news", "--yes", "--wait", "0", code=1)
+        assert "round 8 of news is not open yet" in late
+        gone = run(live, tmp_path, "campaign", "abandon", "news", "8", "--yes", "--json")
+        assert json.loads(gone) == {"through": 8, "rounds": 1}
+
+
+def test_the_reference_example_runs_in_its_order(
+    live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = Path(__file__).parents[2] / "docs/reference/command-line.md"
+    section = page.read_text(encoding="utf-8").split("\n## shoal campaign\n")[1]
+    example = section.split("```text\n")[1].split("```")[0]
+    monkeypatch.chdir(tmp_path)
+    environment = {"SHOAL_URL": live.url, "SHOAL_TOKEN": live.tokens["operator"]}
+    for entry in example.split("$ ")[1:]:
+        line, _, printed = entry.partition("\n")
+        before, _, command = line.rpartition(" | ")
+        if not command.startswith("shoal "):
+            subprocess.run(["bash", "-c", line], check=True)
+            continue
+        content = subprocess.check_output(["bash", "-c", before]) if before else b""
+        arguments = shlex.split(command)[1:]
+        done = CliRunner(env=environment).invoke(main, arguments, input=content)
+        assert (done.exit_code, done.stdout) == (0, printed), (line, done.output)
+
+
+def test_a_refused_token_says_where_it_is_from(
+    live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "old.env").write_text(f"SHOAL_OPERATOR_TOKEN=shoal.operator.{'a' * 43}\n")
+    show = ["campaign", "--url", live.url]
+    file = ["--tokens", str(tmp_path / "old.env"), "show"]
+    refused = CliRunner().invoke(main, [*show, *file])
+    assert refused.exit_code == 2
+    assert f"the line SHOAL_OPERATOR_TOKEN in {tmp_path / 'old.env'}" in refused.output
+    monkeypatch.delenv("SHOAL_TOKEN", raising=False)
+    monkeypatch.setenv("SHOAL_OPERATOR_TOKEN", f"shoal.operator.{'a' * 43}")
+    refused = CliRunner().invoke(main, [*show, "show"])
+    assert "the environment variable SHOAL_OPERATOR_TOKEN" in refused.output
+    assert "read the service's tokens.env again" in refused.output
 
 
 def test_tokens_are_made_listed_rotated_and_revoked(live: Live, tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def test_an_archived_campaign_keeps_its_totals_and_forgets_its_people(stores: St
         with pytest.raises(ServiceError) as running:
             operator.archive_campaign("news")
         assert running.value.name == "campaign-running"
+        assert "Close or abandon round 2 first." in str(running.value)
         operator.close_round("news", 2)
         with pytest.raises(ServiceError) as unheard:
             live.client("operator", patience=0).archive_campaign("news")
@@ -95,6 +96,7 @@ def test_a_deleted_campaign_leaves_nothing_but_its_name(stores: Stores) -> None:
         with pytest.raises(ServiceError) as running:
             operator.delete_campaign("news")
         assert running.value.name == "campaign-running"
+        assert "Archive it first." in str(running.value)
         operator.archive_campaign("news")
         operator.delete_campaign("news")
         operator.delete_campaign("news")
@@ -143,8 +145,9 @@ def test_operators_do_the_same_on_pages(sqlite_stores: Stores, tmp_path: Path) -
 
             assert "Tick the box" in send("user\nuser-0\n")
             assert "Nobody left" in send("name\nuser-0\n", sure="yes")
-            assert "1 users leave" in send("user\nuser-0\nstranger\n", sure="yes")
-            assert "are erased" in send("user\nuser-1\n", sure="yes", erase="yes")
+            left = send("user\nuser-0\nstranger\n", sure="yes")
+            assert "1 users leave from the next round on. Not in the campaign: 1." in left
+            assert "Names erased: 1." in send("user\nuser-1\n", sure="yes", erase="yes")
             roster = live.aggregator.directory.roster("news")
             assert (roster.active[0], "user-0" in roster.seats) == (False, True)
             assert "user-1" not in roster.seats

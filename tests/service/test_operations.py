@@ -302,6 +302,8 @@ def test_backup_and_restore_are_commands(sqlite_stores: Stores, tmp_path: Path) 
     played(sqlite_stores)
     settings = environment(sqlite_stores, tmp_path)
     file = str(tmp_path / "copy")
+    nowhere = run("backup", "aggregator", file, SHOAL_DATA=str(tmp_path / "none"))
+    assert f"nothing is at {tmp_path}/none/aggregator.db" in nowhere.output
     assert "rows of the aggregator's store" in run("backup", "aggregator", file, **settings).output
     assert run("backup", "aggregator", file, **settings).exit_code == 2
     assert "must be empty" in run("restore", "aggregator", file, **settings).output
@@ -309,6 +311,9 @@ def test_backup_and_restore_are_commands(sqlite_stores: Stores, tmp_path: Path) 
     restored = run("restore", "aggregator", file, **moved)
     assert restored.exit_code == 0
     assert "beside the store that the learner had" in restored.output
+    for again in ("withdraw users who left", "erase again those who asked for it", "retire arms"):
+        assert again in restored.output
+    assert "tokens and sessions are left out" in restored.output
     assert "Warning" not in restored.output
     (tmp_path / "junk").write_bytes(b"junk")
     alone = {name: f"sqlite:///{tmp_path}/alone-{name}.db" for name in moved if "DATABASE" in name}

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from shoal.cli import console
-from shoal.cli.remote import RemoteOptions, connect, remote, show
+from shoal.cli.remote import RemoteGroup, RemoteOptions, connect, remote, show
 from shoal.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ number_argument = click.argument("number", type=click.IntRange(1, 2**31 - 1), re
 sure_option = click.option("--yes", is_flag=True, help="Do it: it can't be undone.")
 
 
-@click.group(name="campaign")
+@click.group(name="campaign", cls=RemoteGroup)
 @remote
 def command() -> None:
-    """Create, open, close, show, archive and delete campaigns of a running service.
+    """Create, open, close, abandon, show, archive and delete campaigns of a running service.
 
     SHOAL_TOKEN, or the first start's file of tokens, has an operator's token.
     """
@@ -93,16 +93,18 @@ def open(  # noqa: A001
         campaign = client.campaign(name)
         if number is None:
             number = campaign["round"] + (campaign["state"] != "wanted")
+        if number > campaign["round"] and campaign["learner"] == "ahead":
+            raise click.ClickException(_not_open(number, campaign))  # and nothing was asked for
         if number > campaign["round"] and not yes:
             _check_users(campaign, number)
         state = _open(client, name, number, wait)
-        why = _obstacle(client.campaign(name)) if state == "wanted" else ""
+        why = _not_open(number, client.campaign(name)) if state == "wanted" else ""
     if not why:
         show(options, {"round": number, "state": state}, f"round {number} of {name} is {state}")
         return
     if options["as_json"]:
         show(options, {"round": number, "state": state}, "")
-    raise click.ClickException(f"round {number} of {name} is not open yet: {why}")
+    raise click.ClickException(why)
 
 
 def _check_users(campaign: dict[str, Any], number: int) -> None:
@@ -126,9 +128,16 @@ def _open(client: Client, name: str, number: int, seconds: float) -> str:
             state = client.open_round(name, number, wait=min(left, pause)).state
             if state != "wanted" or time.monotonic() >= deadline:
                 return state
-            before, text = text, _obstacle(client.campaign(name))
+            campaign = client.campaign(name)
+            if campaign["learner"] == "ahead":  # an operator is needed, not time
+                return state
+            before, text = text, _obstacle(campaign)
             if text != before:
                 click.echo(f"waiting for round {number} of {name}: {text}", err=True)
+
+
+def _not_open(number: int, campaign: dict[str, Any]) -> str:
+    return f"round {number} of {campaign['name']} is not open yet: {_obstacle(campaign)}"
 
 
 def _obstacle(campaign: dict[str, Any]) -> str:
@@ -139,10 +148,12 @@ def _obstacle(campaign: dict[str, Any]) -> str:
     if campaign["learner"] == "ahead":
         return (
             f"the learner is ahead: it knows of round {campaign['ahead']}. Abandon the rounds up "
-            "to that one, on the campaign's page."
+            f"to that one, on the campaign's page or by shoal campaign abandon {name} --yes."
         )
     if campaign["learner"] == "quarantined":
         return f"the learner can't read its state. Learn it again: shoal relearn {name}."
+    if campaign["round"] > 1:  # it has planned before
+        return "the learner is planning."
     return f"the learner is planning (its first plan on a machine is {console.COMPILING})."
 
 
@@ -156,6 +167,36 @@ def close(options: RemoteOptions, name: str, number: int | None) -> None:
         closed = client.close_round(name, number or max(1, client.campaign(name)["round"]))
     state = {"round": closed.round, "state": closed.state}
     show(options, state, f"round {closed.round} of {name} is {closed.state}")
+
+
+@command.command()
+@click.argument("name")
+@number_argument
+@sure_option
+@click.pass_obj
+def abandon(options: RemoteOptions, name: str, number: int | None, yes: bool) -> None:
+    """Give up the rounds of NAME up to NUMBER: nothing of them is ever released.
+
+    By default those that the learner alone knows of, or else the last round if it is not over.
+    """
+    if not yes:
+        raise InvalidInputError(f"to abandon rounds of {name} can't be undone: say --yes.")
+    with connect(options, "operator") as client:
+        before = client.campaign(name)
+        if number is None:
+            number = before["ahead"] or before["round"]
+            if before["ahead"] is None and before["state"] not in ("wanted", "open"):
+                raise InvalidInputError(
+                    f"{name} must have a round under way, or a learner that is ahead; got round "
+                    f"{before['round']}, {before['state']}, learner {before['learner']}."
+                )
+        after = client.abandon(name, through=number)
+    n_rounds = after["abandoned"] - before["abandoned"]
+    text = (
+        f"{n_rounds:,} round{'' if n_rounds == 1 else 's'} of {name} abandoned, up to round "
+        f"{number}; the next is {after['round'] + 1}"
+    )
+    show(options, {"through": number, "rounds": n_rounds}, text)
 
 
 @command.command(name="show")

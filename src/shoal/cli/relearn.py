@@ -40,4 +40,5 @@ def command(settings: Settings, campaign: str, forget_rounds: bool) -> None:
             )
         if not Records(database).ask_to_relearn(campaign, forget_rounds=forget_rounds):
             raise InvalidInputError(f"campaign must be one that the learner has; got {campaign!r}.")
-    click.echo(f"{campaign} is learnt again from its releases as soon as the learner runs.")
+    when = "at once where the learner runs, else when it starts"
+    click.echo(f"{campaign} is learnt again from its releases: {when}.")

@@ -38,11 +38,31 @@ address_options = combined(
 )
 
 
+JSON_HELP = "Print the answer as JSON."
+
+
+class RemoteGroup(click.Group):
+    """A group whose commands take --json as well, so that it may stand at the end."""
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        """Add a command, with the option."""
+        flag = click.Option(
+            ["--json"], is_flag=True, expose_value=False, callback=_print_json, help=JSON_HELP
+        )
+        cmd.params.append(flag)
+        super().add_command(cmd, name)
+
+
+def _print_json(ctx: click.Context, option: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.obj["as_json"] = True
+
+
 def remote(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options --url, --tokens and --json to a group, whose commands share them."""
 
     @address_options
-    @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+    @click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
     @click.pass_context
     @wraps(command)
     def run(ctx: click.Context, /, **options: Any) -> None:
@@ -55,12 +75,20 @@ def remote(command: Callable[..., None]) -> Callable[..., None]:
 def connect(options: RemoteOptions, role: str) -> Iterator[Client]:
     """Open a client with the token that the environment or the file has for a role."""
     need("service")
-    from shoal.client import Client
+    from shoal.client import Client, ServiceError
 
-    token = find_token(options["tokens"], role)
+    token, source = find_token(options["tokens"], role)
     with Client(options["url"], token, patience=PATIENCE) as client:
         check_reachable(options["url"])
-        yield client
+        try:
+            yield client
+        except ServiceError as error:
+            if error.status not in (401, 403):
+                raise
+            text = f"{error} The token is that of {source}."
+            if error.status == 401:
+                text += " After a restore or new tokens, read the service's tokens.env again."
+            raise ServiceError(error.name, error.status, text) from None
 
 
 def check_reachable(url: str) -> None:
@@ -86,13 +114,16 @@ def check_reachable(url: str) -> None:
                 return
 
 
-def find_token(file: Path | None, role: str) -> str:
-    """Return SHOAL_TOKEN, the role's own variable, or the role's line of a file of tokens."""
+def find_token(file: Path | None, role: str) -> tuple[str, str]:
+    """Return a token and where it is from.
+
+    It is SHOAL_TOKEN, the role's own variable, or the role's line of a file of tokens.
+    """
     name = f"SHOAL_{role.upper()}_TOKEN"
     if file is None:
-        token = os.environ.get("SHOAL_TOKEN") or os.environ.get(name)
-        if token:
-            return token
+        for variable in ("SHOAL_TOKEN", name):
+            if token := os.environ.get(variable):
+                return token, f"the environment variable {variable}"
         file = Path(os.environ.get("SHOAL_DATA") or "shoal-data") / "tokens.env"
     try:
         lines = dict(line.split("=", 1) for line in file.read_text().splitlines() if "=" in line)
@@ -103,7 +134,7 @@ def find_token(file: Path | None, role: str) -> str:
             f"SHOAL_TOKEN must be the token of role {role}; neither it nor {name} is set, and "
             f"{file} does not have it."
         )
-    return lines[name]
+    return lines[name], f"the line {name} in {file}"
 
 
 def show(options: RemoteOptions, value: Any, text: str) -> None:

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 NEXT = {
     "aggregator": "Next: start it beside the store that the learner had, which alone remembers the "
-    "rounds since the backup. Where a campaign says that the learner is ahead, abandon those "
-    "rounds.",
+    "rounds since the backup. Repeat at once what was done since the backup: withdraw users who "
+    "left, erase again those who asked for it (their names are back), retire arms. Then enrol and "
+    "add, in the same order, users and arms that are missing. Where a campaign says that the "
+    "learner is ahead, abandon those rounds: shoal campaign abandon NAME --yes.",
     "learner": "Next: start it beside the store that the aggregator had. It learns again what was "
     "released since the backup.",
 }
@@ -38,7 +40,8 @@ def command(settings: Settings, role: StoreRole, file: Path) -> None:
 
     with closing(Database(settings.database(role))) as database:
         rows = restore(database, role, file)
-    click.echo(f"{rows:,} rows are in the {role}'s store")
+    left_out = " (tokens and sessions are left out)" if role == "aggregator" else ""
+    click.echo(f"{rows:,} rows are in the {role}'s store{left_out}")
     click.echo(NEXT[role])
     if role == "aggregator" and (store := missing_file(settings.database("learner"))):
         click.echo(

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 import click
 
 from shoal.cli.choices import NameChoice
-from shoal.cli.remote import RemoteOptions, connect, remote, show
+from shoal.cli.remote import RemoteGroup, RemoteOptions, connect, remote, show
 from shoal.errors import InvalidInputError
 from shoal.extras import need
 
 
-@click.group(name="token")
+@click.group(name="token", cls=RemoteGroup)
 @remote
 def command() -> None:
     """Create, list, rotate and revoke tokens of a running service.

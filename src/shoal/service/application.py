@@ -81,6 +81,7 @@ def create_app(
         yield
         for task in tasks:
             task.cancel()
+        _keep_uses(aggregator)
         aggregator.close()
 
     app = FastAPI(
@@ -144,3 +145,12 @@ async def _keep_checking(aggregator: Aggregator, tick_seconds: float, check_seco
             continue
         if repeat:
             elapsed = 0.0
+            await run_in_threadpool(_keep_uses, aggregator)
+
+
+def _keep_uses(aggregator: Aggregator) -> None:
+    """Store the days of tokens' last uses: seldom, so that no write shows when reports came."""
+    try:
+        aggregator.access.keep_uses()
+    except Exception as error:  # the days are tried again, and nothing depends on them
+        log.error("days of last use can't be stored: %s", type(error).__name__)

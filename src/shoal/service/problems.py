@@ -73,7 +73,7 @@ CAMPAIGN_OVER = Reason("campaign-over", 409, "All rounds of the campaign have be
 CAMPAIGN_ARCHIVED = Reason("campaign-archived", 409, "The campaign was archived; it has ended.")
 CAMPAIGN_DELETED = Reason("campaign-deleted", 409, "A campaign of that name was deleted.")
 CAMPAIGN_RUNNING = Reason(
-    "campaign-running", 409, "The campaign must have no round under way, and be archived first."
+    "campaign-running", 409, "The campaign has a round under way, or is not archived yet."
 )
 GROUP_FLOOR = Reason("below-floor", 422, "min_group_size is below the floor in the settings.")
 ROUND_ORDER = Reason("round-order", 409, "Rounds open one after the other, each after a release.")

@@ -102,6 +102,11 @@ def _open_witness(settings: Settings, database: Database) -> Witness | None:
             raise InvalidInputError(
                 f"aggregator.witness must be outside of the folder {place.parent}; got {file}."
             )
+    if not os.access(file.parent, os.W_OK | os.X_OK):
+        raise InvalidInputError(
+            "aggregator.witness must be in a folder that is there and can be written: is its "
+            f"volume mounted? Got {file}."
+        )
     return Witness(file)
 
 

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.service.test_serve import attempt
 from tests.support.service import close, even, report, start, users
 
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.keys import check_secrets, claim_key
 from shoal.service.aggregator.witness import Statement, Witness, check, read_statement
+from shoal.service.problems import ProblemError
 from shoal.service.process import open_store
 from shoal.service.store import aggregator as store
 from shoal.wire import LearnerProgress
@@ -108,3 +110,42 @@ def test_a_witness_tells_of_entries_that_were_cut_off(tmp_path: Path) -> None:
             assert "were there" in check(connection, ahead)
             other = msgspec.structs.replace(read_statement(witness), digest="00")
             assert "another log" in check(connection, other)
+
+
+def test_a_new_witness_raises_no_alarm_and_an_older_store_does(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder, copy, witness = tmp_path / "data", tmp_path / "copy", tmp_path / "elsewhere.json"
+    with opened(folder, witness=witness):
+        pass
+    shutil.copytree(folder, copy)
+    with opened(folder, witness=witness):  # of a store that was empty
+        pass
+    first_half(folder, witness)
+    with opened(folder, witness=witness):
+        assert "older than its witness" not in caplog.text
+    put_back(copy, folder, "the folder")
+    with opened(folder, witness=witness):
+        assert "the store is older than its witness" in caplog.text
+
+
+def test_a_witness_that_can_not_be_written_is_named(tmp_path: Path) -> None:
+    witness = tmp_path / "elsewhere" / "witness.json"
+    witness.parent.mkdir()
+    first_half(tmp_path / "data", witness)
+    with opened(tmp_path / "data", witness=witness) as aggregator:
+        state(aggregator)
+        shutil.rmtree(witness.parent)
+        with pytest.raises(ProblemError, match=r"What is away is the witness: .*No such file"):
+            close(aggregator)
+
+
+def test_a_witness_whose_folder_is_missing_is_named_at_the_start(tmp_path: Path) -> None:
+    witness = tmp_path / "not mounted" / "witness.json"
+    done = attempt(
+        "aggregator", SHOAL_DATA=str(tmp_path / "data"), SHOAL_AGGREGATOR_PORT="0",
+        SHOAL_AGGREGATOR_WITNESS=str(witness),
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "aggregator.witness must be in a folder that is there" in done.stderr
+    assert str(witness) in done.stderr

@@ -125,6 +125,14 @@ def test_a_body_that_is_no_batch_is_a_problem(live: Live, body: bytes, problem: 
     assert send(live, one("1")).status_code == 200  # the service goes on
 
 
+def test_the_first_report_of_a_wrong_type_is_named_by_its_index(live: Live) -> None:
+    right, wrong = '{"user": "user-0", "reward": 1}', '{"user": "user-1", "reward": "secret-1"}'
+    answer = send(live, f'{{"reports": [{right}, {wrong}, {wrong}]}}'.encode())
+    assert answer.status_code == 422
+    assert answer.json()["detail"].endswith("The first that is not has index 1.")
+    assert "secret" not in answer.text
+
+
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded"])
 def test_json_that_is_not_called_json_is_a_problem_of_its_own(live: Live, kind: str | None) -> None:
     headers = {"Authorization": f"Bearer {live.tokens['operator']}"}

@@ -62,6 +62,15 @@ def test_the_day_of_the_last_use_is_kept_and_nothing_finer(stores: Stores) -> No
         assert (made.role, made.campaigns, made.created_at) == ("app", ["*"], clock.now - HOUR)
 
 
+def test_the_day_of_the_last_use_outlives_a_restart(stores: Stores) -> None:
+    clock = TestClock()
+    with serve(stores, clock=clock) as live, pytest.raises(ServiceError):
+        live.client("app").assignments("none")
+    with serve(stores, clock=clock, tokens=live.tokens) as live:
+        last_used = live.client("admin").tokens()["app"].last_used
+    assert last_used == clock.now - clock.now % DAY
+
+
 def test_a_bound_token_must_say_where_and_the_last_admin_stays(sqlite_stores: Stores) -> None:
     with serve(sqlite_stores) as live:
         admin = live.client("admin")

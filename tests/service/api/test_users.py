@@ -28,15 +28,29 @@ def move(live: Live, **body: object) -> httpx.Response:
     return httpx.post(f"{live.url}/v1/campaigns/news/users", json=body, headers=headers)
 
 
+def counts(**changed: object) -> dict[str, object]:
+    return {"joined": 0, "left": 0, "erased": 0, "unknown": []} | changed
+
+
+def test_an_answer_counts_erased_names_and_names_who_is_unknown(stores: Stores) -> None:
+    with serve(stores) as live:
+        begin(live)
+        move(live, leave=["user-0"])
+        gone = move(live, leave=["user-0", "user-1", "nobody"], erase=True).json()
+        assert gone == counts(left=1, erased=2, unknown=["nobody"])
+        again = move(live, leave=["user-0"], erase=True).json()
+        assert again == counts(unknown=["user-0"])
+
+
 def test_users_move_together_or_not_at_all(stores: Stores) -> None:
     with serve(stores) as live:
         operator = begin(live)
         refused = move(live, leave=["user-0", "user-1"], join=["one-too-many"])
         assert refused.json()["type"] == "urn:shoal:problem:campaign-full"
         assert operator.campaign("news")["users"] == 6
-        assert move(live, leave=["user-0", "user-1"]).json() == {"joined": 0, "left": 2}
+        assert move(live, leave=["user-0", "user-1"]).json() == counts(left=2)
         moved = move(live, leave=["user-0", "user-2", "user-3"], join=["user-0", "user-2"])
-        assert moved.json() == {"joined": 1, "left": 1}
+        assert moved.json() == counts(joined=1, left=1)
         live.aggregator.directory._rosters.drop("news")  # what is stored says the same
         active = live.aggregator.directory.roster("news").active
         assert active == [True, False, True, False, True, True]

@@ -100,3 +100,10 @@ def test_totals_of_several_blocks_leave_the_level_that_has_them_all() -> None:
     lift = measure(whole, RoundSums(rounds, merged, sums, count, count / 10))
     assert lift is not None
     assert not lift.by_blocks
+
+
+def test_an_interval_ends_where_a_difference_of_rewards_does() -> None:
+    lift = Lift(-0.766, 0.5, 0.8, 1, 5, by_blocks=False)
+    assert lift.low == -1.0
+    assert lift.high == pytest.approx(-0.266)
+    assert Lift(0.766, 0.5, 0.1, 1, 5, by_blocks=False).high == 1.0

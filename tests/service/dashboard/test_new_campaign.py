@@ -69,6 +69,19 @@ def test_every_wrong_field_is_told_whatever_else_is_wrong(operator: Visitor) -> 
     assert "at least one" in said["arms"]
 
 
+def test_what_to_expect_of_c_follows_what_is_typed(operator: Visitor) -> None:
+    texts = [
+        operator.send("/new-campaign/check", **FORM | given).json()["expected"]
+        for given in ({"min_group_size": "5"}, {"min_group_size": "50"}, {"epsilon": "1"})
+    ]
+    assert texts[0].startswith("With C = 5, so many totals would show everyone's reward")
+    assert "If it is 10% of totals or more, take a larger C" in texts[0]
+    assert (texts[1].startswith("With C = 50, "), texts[2]) == (True, "")
+    assert texts[0] in operator.send(
+        "/new-campaign", **FORM | {"sure": "", "min_group_size": "5"}
+    ).text.replace("&#39;", "'")
+
+
 def test_markup_in_a_name_stays_text(live: Live, operator: Visitor) -> None:
     markup = "</textarea><script>alert(1)</script>"
     refused = operator.send("/new-campaign", **FORM | {"name": markup, "arms": markup, "sure": ""})

@@ -21,6 +21,7 @@ from shoal.service.audit import RULES, THREATS
 from shoal.service.campaign import Campaign
 from shoal.service.dashboard import checks
 from shoal.service.dashboard.progress import campaign_view
+from shoal.service.dashboard.series import read_released
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
 from shoal.wire import LearnerProgress, Noise, StoredRelease
@@ -50,11 +51,12 @@ def fill(
         }
         for number in range(1, n_rounds + 1) for arm in range(n_arms)
     ]  # fmt: skip
-    now = {"campaign": CAMPAIGN, "number": n_rounds, "state": "released", "wanted_at": 0}
+    released = {"campaign": CAMPAIGN, "state": "released", "wanted_at": 0}
+    numbers = [released | {"number": number} for number in range(1, n_rounds + 1)]
     with aggregator.database.write() as connection:
         connection.execute(insert(store.summaries), rows)
         if n_rounds:
-            connection.execute(insert(store.rounds).values(now))
+            connection.execute(insert(store.rounds), numbers)
     aggregator.epochs.sync_learner({CAMPAIGN: LearnerProgress(n_rounds, n_rounds)})
 
 
@@ -88,6 +90,35 @@ def test_a_summary_says_what_the_release_says(aggregator: Aggregator) -> None:
         assert row["merged"] == sum(len(total.parts) > 1 for total in own)
     assert (by_arm[0]["withheld"], by_arm[1]["withheld"]) == (1, 0)
     assert sum(row["homogeneous"] for row in rows) == document.homogeneous > 0
+
+
+def test_abandoned_rounds_are_not_counted_as_released(aggregator: Aggregator) -> None:
+    fill(aggregator, 12)
+    aggregator.epochs.sync_learner({CAMPAIGN: LearnerProgress(18, 18)})
+    aggregator.epochs.abandon(CAMPAIGN, through=18)
+    aggregator.epochs.sync_learner({CAMPAIGN: LearnerProgress(18, 18)})
+    view = campaign_view(aggregator, CAMPAIGN)
+    assert (view.shown, view.words["rounds"], aggregator.n_abandoned(CAMPAIGN)) == (18, "12", 6)
+    assert "over the last 10 rounds" in view.words["caption_reward"]
+    with aggregator.database.write() as connection:  # the latest ten begin with round 3
+        table = store.summaries
+        connection.execute(update(table).where(table.c.number < 3).values(total=400))
+    view = campaign_view(aggregator, CAMPAIGN)
+    assert (view.words["reward"], view.words["gain"]) == ("0.037", "")
+    with aggregator.database.write() as connection:
+        connection.execute(update(table).where(table.c.number == 3).values(total=400))
+    assert campaign_view(aggregator, CAMPAIGN).words["reward"] == "0.134"
+    _, series = read_released(aggregator, CAMPAIGN)
+    assert (series.n_released, series.last) == (12, 18)
+
+
+def test_a_point_is_divided_by_its_released_rounds_alone(sqlite_aggregator: Aggregator) -> None:
+    fill(sqlite_aggregator, 3)
+    sqlite_aggregator.epochs.sync_learner({CAMPAIGN: LearnerProgress(300, 300)})
+    sqlite_aggregator.epochs.abandon(CAMPAIGN, through=300)
+    sqlite_aggregator.epochs.sync_learner({CAMPAIGN: LearnerProgress(300, 300)})
+    view = campaign_view(sqlite_aggregator, CAMPAIGN)
+    assert (view.width, view.points.round, view.points.whole) == (2, [2, 4], [6.0, 6.0])
 
 
 def test_nothing_is_shown_before_the_learner_has_it_on_record(aggregator: Aggregator) -> None:
@@ -219,6 +250,20 @@ def test_noise_widens_the_intervals_of_released_averages(sqlite_aggregator: Aggr
     assert "epsilon 0.1 a round" in found.words["caption_reward"]
     assert "not counted" in found.words["caption_groups"]
     assert found.words["gain"].startswith("noise alone moves it by ±")
+
+
+def test_no_lift_is_estimated_of_a_reward_that_is_not_measured(
+    sqlite_aggregator: Aggregator,
+) -> None:
+    fill(sqlite_aggregator, 3)
+    assert campaign_view(sqlite_aggregator, CAMPAIGN).words["lift"] != "–"
+    with sqlite_aggregator.database.write() as connection:
+        table = store.summaries
+        withheld = update(table).where(table.c.number == 3)
+        connection.execute(withheld.values(reporters=0, totals=0, total=0, smallest_total=None))
+    words = campaign_view(sqlite_aggregator, CAMPAIGN).words
+    assert (words["reward"], words["lift"]) == ("not measured", "–")
+    assert words["lift_note"] == "the reward now is not measured; no holdout"
 
 
 def test_an_arm_that_nobody_has_reported_on_is_not_the_best(sqlite_aggregator: Aggregator) -> None:

@@ -15,4 +15,6 @@ def test_the_anonymity_page_of_noisy_totals_says_so(live: Live, operator: Visito
     assert page.count(">not checked<") == 2
     assert page.count(">nothing released yet<") == len(RULES) - 2
     assert ">holds<" not in page
+    assert "No round has been released yet; checked last on" in page
+    assert "rules hold" not in page
     assert "2: duplicate report" in page

@@ -25,7 +25,7 @@ from shoal.service.clock import Clock
 from shoal.service.problems import ProblemError
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
-from shoal.wire import ArmState
+from shoal.wire import ArmState, Moved
 
 ARCHIVED, DELETED = "archived", "deleted"
 _CHUNK = 500  # users in one statement
@@ -232,11 +232,9 @@ class Directory:
 
     def enrol(self, name: str, users: list[str]) -> int:
         """Let users join from the next round on; return how many are new or back."""
-        return self.move(name, users, [])[0]
+        return self.move(name, users, []).joined
 
-    def move(
-        self, name: str, join: list[str], leave: list[str], *, erase: bool = False
-    ) -> tuple[int, int]:
+    def move(self, name: str, join: list[str], leave: list[str], *, erase: bool = False) -> Moved:
         """Let users join and leave from the next round on, all or nobody; return how many did.
 
         New users get the next seats, returning ones their former seats. Whoever joins and leaves
@@ -255,6 +253,7 @@ class Directory:
                 raise ProblemError(problems.CAMPAIGN_FULL, rule)
             returning = roster.select(join, active=False)
             leaving = roster.select(leave, active=True)
+            unknown = [user for user in dict.fromkeys(leave) if user not in roster.seats]
             with self._rosters.write(name, keep=True) as connection:
                 require_running(connection, name)
                 _set_active(connection, name, leaving, active=False)
@@ -269,7 +268,7 @@ class Directory:
                     self._note(connection, "users.move", name, **counts)
             roster.apply(join, leave, erase=erase)
             self._rosters.put(name, roster)
-        return len(new) + len(returning), len(leaving)
+        return Moved(joined, len(leaving), len(seats), unknown)
 
 
 def names(connection: Connection) -> list[str]:

@@ -55,7 +55,8 @@ class Endings:
         if last is None:
             return
         if last.state in (WANTED, OPEN):
-            raise ProblemError(problems.CAMPAIGN_RUNNING)
+            rule = f"Close or abandon round {last.number} first."
+            raise ProblemError(problems.CAMPAIGN_RUNNING, rule)
         progress = self._epochs.progress(name)
         if progress is None or progress.learnt < last.number:
             raise ProblemError(problems.LEARNER_SILENT)
@@ -67,7 +68,7 @@ class Endings:
         self._directory.campaign(name)
         with self._directory.lock, self._rounds.change(name) as connection:
             if ending_of(connection, name) != ARCHIVED and self._rounds.latest(name) is not None:
-                raise ProblemError(problems.CAMPAIGN_RUNNING)
+                raise ProblemError(problems.CAMPAIGN_RUNNING, "Archive it first.")
             table = store.rounds
             of_campaign = select(table.c.id).where(table.c.campaign == name)
             for part in _OF_ROUNDS:

@@ -54,7 +54,8 @@ class Witness:
     def reconcile(self, database: Database, *, now: int) -> None:
         """Abandon rounds that may have been released before the store went back."""
         with database.write() as connection:
-            if audit_log.digest_of(connection, self._statement.audit) is None:
+            number = self._statement.audit  # 0: a new witness, or one of an empty store
+            if number and audit_log.digest_of(connection, number) is None:
                 log.warning("the store is older than its witness")
             names = connection.scalars(select(store.campaigns.c.name)).all()
             for name in names:
@@ -76,8 +77,9 @@ class Witness:
         try:
             write_atomically(self._file, msgspec.json.encode(self._statement), mode=0o600)
         except OSError as error:
-            log.error("the witness can't be written: %s", type(error).__name__)
-            raise ProblemError(STORE_AWAY) from None
+            log.error("the witness %s can't be written: %s", self._file, error.strerror)
+            detail = f"What is away is the witness: its file can't be written ({error.strerror})."
+            raise ProblemError(STORE_AWAY, detail) from None
 
 
 def read_statement(file: Path) -> Statement:

@@ -112,10 +112,9 @@ def delete_campaign(name: Name, aggregator: Service) -> None:
 @router.post("/{name}/users", dependencies=[allow("operator")])
 def move_users(name: Name, movement: MovementBody, aggregator: Service) -> Moved:
     """Enrol and withdraw users in bulk, all or nobody; repeating it changes nothing."""
-    joined, left = aggregator.directory.move(
+    return aggregator.directory.move(
         name, list(movement.join), list(movement.leave), erase=movement.erase
     )
-    return Moved(joined, left)
 
 
 @router.put(

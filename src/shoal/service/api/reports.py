@@ -33,6 +33,7 @@ router = APIRouter(prefix="/v1/campaigns/{name}/rounds/{number}", tags=["reports
 
 _decoder = msgspec.json.Decoder(Batch)
 _encoder = msgspec.json.Encoder()
+_PLACE = re.compile(r" - at `\$\.reports\[(\d+)\]")
 
 
 @router.post(
@@ -59,10 +60,8 @@ async def _count(
     body = await request.body()
     try:
         batch = _decoder.decode(body)
-    except msgspec.ValidationError:
-        raise ProblemError(
-            INVALID, f"reports must be at most {MAX_REPORTS:,} of {{user: text, reward: number}}."
-        ) from None
+    except msgspec.ValidationError as error:
+        raise ProblemError(INVALID, _broken_rule(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise ProblemError(MALFORMED) from None
     reports = [(report.user, report.reward) for report in batch.reports]
@@ -90,6 +89,13 @@ async def _count(
         metrics.add_refusals(name, (reason.name for _, reason in refused))
     refusals = Refusals([Refusal(index, reason.type) for index, reason in refused])
     return Response(_encoder.encode(refusals), media_type=JSON)
+
+
+def _broken_rule(error: msgspec.ValidationError) -> str:
+    """Return the rule, and which report is the first to break it: its place, no value of it."""
+    place = _PLACE.search(str(error))
+    which = f" The first that is not has index {place[1]}." if place else ""
+    return f"reports must be at most {MAX_REPORTS:,} of {{user: text, reward: number}}.{which}"
 
 
 class FastReports:

@@ -75,6 +75,8 @@ def verdict(checked: list[CheckedRule], *, exact: bool) -> str:
     if not times:
         return "No rule has been checked yet: nothing was released, or only seconds ago."
     rounds = min(item.rounds for item in rules)
+    if not rounds:
+        return f"No round has been released yet; checked last on {utc_time(min(times))}."
     broken = sum(bool(item.fault) for item in rules)
     what = f"{rounds:,} released round{'' if rounds == 1 else 's'} checked"
     when = f"last on {utc_time(min(times))}"

@@ -108,9 +108,9 @@ def page_texts(
     if len(series.reward) and math.isnan(series.reward[-1]):  # an older one is not the present one
         latest = math.nan
     best = float(series.best[-1]) if len(series.best) else math.nan
-    unknown = NOT_MEASURED if series.last else MISSING
+    unknown = NOT_MEASURED if series.n_released else MISSING
     texts = {
-        "rounds": number(series.last),
+        "rounds": number(series.n_released),
         "reward": number(latest, REWARD, missing=unknown),
         "gain": "",
         "best": number(best, REWARD, missing=unknown),
@@ -121,25 +121,28 @@ def page_texts(
         "withheld": number(series.count("withheld")),
         "merged": number(series.count("merged")),
     }
-    if series.last >= 2 * AVERAGED_ROUNDS:  # before that, the first rounds are among the latest
+    if series.n_released >= 2 * AVERAGED_ROUNDS:  # else the first rounds are among the latest
         texts["gain"] = compare(latest, series.first_reward, _TO_THE_FIRST)
     if campaign.noise and len(series.starts):
         texts["gain"] = f"noise alone moves it by ±{number(series.latest_noise, REWARD)}"
         texts["best_gain"] = f"epsilon {campaign.noise.epsilon:g} a round"
-    texts |= _lift(series, campaign)
+    texts |= _lift(series, campaign, measured=not math.isnan(latest))
     if not complete:  # what is not known is not zero
         names = ("rounds", "totals", "withheld", "merged", "smallest", "lift")
         texts |= dict.fromkeys(names, MISSING)
     return texts | (_captions(texts, series, campaign, charted) if len(series.starts) else {})
 
 
-def _lift(series: Series, campaign: Campaign) -> dict[str, str]:
-    """Return what personalisation gives, as it was measured or, without a holdout, by the model."""
+def _lift(series: Series, campaign: Campaign, *, measured: bool) -> dict[str, str]:
+    """Return what personalisation gives, as it was measured or, without a holdout, by the model.
+
+    The model's is that of the reward now: there is none where that was not ``measured``.
+    """
     if not campaign.holdout:
-        return _estimated_lift(series)
+        return _estimated_lift(series, measured=measured)
     lift = series.lift
     if lift is None:
-        unknown = NOT_MEASURED if series.last else MISSING
+        unknown = NOT_MEASURED if series.n_released else MISSING
         return {"lift": unknown, "lift_note": "no round with totals of the holdout yet"}
     rounds = f"{lift.n_rounds} rounds" if lift.n_rounds > 1 else "1 round"
     return {
@@ -149,11 +152,13 @@ def _lift(series: Series, campaign: Campaign) -> dict[str, str]:
     }
 
 
-def _estimated_lift(series: Series) -> dict[str, str]:
+def _estimated_lift(series: Series, *, measured: bool) -> dict[str, str]:
     mean, half_width = series.estimated_lift()
+    if series.n_released and not measured:
+        return {"lift": MISSING, "lift_note": "the reward now is not measured; no holdout"}
     if math.isnan(half_width):
-        return {"lift": NOT_MEASURED if series.last else MISSING, "lift_note": "no holdout"}
-    low, high = signed(mean - half_width), signed(mean + half_width)
+        return {"lift": NOT_MEASURED if series.n_released else MISSING, "lift_note": "no holdout"}
+    low, high = signed(max(-1.0, mean - half_width)), signed(min(1.0, mean + half_width))
     return {
         "lift": signed(mean),
         "lift_note": f"{low} to {high} (95 %), estimated: there is no holdout",
@@ -212,8 +217,8 @@ def _reward(texts: dict[str, str], series: Series) -> str:
         return (
             "Mean reward of those behind released totals: not measured of late, nobody was in one."
         )
-    if series.last < 2 * AVERAGED_ROUNDS:  # the first rounds are among the latest
-        span = "the only round" if series.last == 1 else f"the last {_latest(series)} rounds"
+    if series.n_released < 2 * AVERAGED_ROUNDS:  # the first rounds are among the latest
+        span = "the only round" if series.n_released == 1 else f"the last {_latest(series)} rounds"
         return f"Mean reward of those behind released totals: {texts['reward']} over {span}."
     first = number(series.first_reward, REWARD, missing=NOT_MEASURED)
     return (
@@ -223,7 +228,7 @@ def _reward(texts: dict[str, str], series: Series) -> str:
 
 
 def _latest(series: Series) -> int:
-    return min(AVERAGED_ROUNDS, series.last)
+    return min(AVERAGED_ROUNDS, series.n_released)
 
 
 def _best_arm(texts: dict[str, str], series: Series) -> str:

@@ -22,6 +22,7 @@ import numpy as np
 from sqlalchemy import Connection, func, select
 
 from shoal.arrays import FloatArray, LongArray
+from shoal.service.dashboard.released import nth_released
 from shoal.service.store import aggregator as store
 
 LIFT_ROUNDS = 50  # the last ones
@@ -43,12 +44,12 @@ class Lift:
     @property
     def low(self) -> float:
         """Return the lower end of the interval."""
-        return self.mean - self.half_width
+        return max(-1.0, self.mean - self.half_width)  # rewards are in [0, 1]
 
     @property
     def high(self) -> float:
         """Return the upper end of the interval."""
-        return self.mean + self.half_width
+        return min(1.0, self.mean + self.half_width)
 
 
 @dataclass(frozen=True)
@@ -136,11 +137,12 @@ def read_lift(
 
 def _read(connection: Connection, name: str, shown: int, steps: int, *, blocks: bool) -> RoundSums:
     table = store.holdout_summaries if blocks else store.summaries
+    first = nth_released(connection, name, shown, LIFT_ROUNDS, newest=True)
     keys = [table.c.number, table.c.block] if blocks else [table.c.number]
     rows = connection.execute(
         select(*keys, *(func.sum(table.c[name]) for name in ("total", "reporters", "totals")))
         .where(table.c.campaign == name, table.c.number <= shown)
-        .where(table.c.number > shown - LIFT_ROUNDS)
+        .where(table.c.number >= first)
         .group_by(*keys)
     ).all()
     values = np.array([[float(x) for x in row] for row in rows]).reshape(-1, len(keys) + 3)

@@ -48,6 +48,8 @@ DEFAULTS: dict[str, str] = {
 
 QUICK_SEATS = 10_000  # that a policy is tried with while one types
 
+EXPECTED = "expected"  # no field, but the line about C in the answer to a check
+
 Errors = dict[str, str]  # by field; "" for the whole form
 
 _CROSS_FIELD_RULES = {
@@ -99,9 +101,10 @@ def show_form(page: OperatorPage) -> Response:
 
 @router.post("/check")
 def check_form(form: OperatorForm, page: OperatorPage) -> Response:
-    """Return what is wrong so far, by field."""
-    errors = _read(form, page, quick=True).errors
-    return compressed(page.request, json.dumps(errors).encode(), "application/json")
+    """Return what is wrong so far, by field, and what to expect of C as it is typed."""
+    draft = _read(form, page, quick=True)
+    content = draft.errors | {EXPECTED: _expected(draft.values)}
+    return compressed(page.request, json.dumps(content).encode(), "application/json")
 
 
 @router.post("")
@@ -137,8 +140,8 @@ def _expected(values: dict[str, str]) -> str:
         return ""
     shares = [f"{homogeneous_share(r, least):.0%} at {r:.0%} ones" for r in TYPICAL_RATES]
     return (
-        f"With C = {least}, so many totals would show everyone's reward: {', '.join(shares)}. From "
-        f"{ALARMING:.0%} on, take a larger C or noise."
+        f"With C = {least}, so many totals would show everyone's reward: {', '.join(shares)}. "
+        f"If it is {ALARMING:.0%} of totals or more, take a larger C or noise."
     )
 
 

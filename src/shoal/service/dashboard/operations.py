@@ -112,9 +112,10 @@ async def withdraw_users(name: Name, form: OperatorForm, page: OperatorPage) -> 
     erase = bool(field(form, "erase"))
 
     def withdraw(users: list[str]) -> str:
-        _, left = page.aggregator.directory.move(name, [], users, erase=erase)
-        erased = " The names of all in the file are erased." if erase else ""
-        return f"{left:,} users leave from the next round on.{erased}"
+        moved = page.aggregator.directory.move(name, [], users, erase=erase)
+        erased = f" Names erased: {moved.erased:,}." if erase else ""
+        unknown = f" Not in the campaign: {len(moved.unknown):,}." if moved.unknown else ""
+        return f"{moved.left:,} users leave from the next round on.{erased}{unknown}"
 
     return await _with_file(name, form, page, withdraw, refusal="Nobody left")
 

@@ -192,7 +192,7 @@ def _charted_arms(series: Series, arms: list[str]) -> tuple[list[str], list[list
 
 
 def _points(series: Series, campaign: Campaign, members: list[list[int]]) -> Points:
-    n_rounds = series.ends - series.starts + 1
+    n_rounds = series.n_rounds
     users = series.sums["users"]
     n_users = np.maximum(users.sum(axis=1), 1)
     names = ("totals", "merged", "withheld", "homogeneous")

@@ -15,6 +15,7 @@ from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.releases import variance_of
 from shoal.service.campaign import Campaign
 from shoal.service.dashboard.lift import Lift, read_lift
+from shoal.service.dashboard.released import count_released, nth_released
 from shoal.service.store import aggregator as store
 
 MAX_POINTS = 240
@@ -48,6 +49,8 @@ class Series:
     width: int
     starts: LongArray  # (n_points,) the number of each point's first round, from 1
     last: int  # the last round shown
+    n_rounds: LongArray  # (n_points,) released rounds in each point: some may be abandoned
+    n_released: int  # released rounds in all
     sums: dict[str, FloatArray]
     minima: dict[str, FloatArray]
     holdout_sums: dict[str, FloatArray]
@@ -151,12 +154,15 @@ def _read(connection: Connection, name: str, campaign: Campaign, shown: int) -> 
         best = np.array([best_means.get(int(b), np.nan) for b in buckets])
     else:
         best, estimates = _released_averages(sums, noise)
-    first, _, _ = _reward(connection, name, 1, min(AVERAGED_ROUNDS, shown), steps)
-    start = max(1, shown - AVERAGED_ROUNDS + 1)
+    end = nth_released(connection, name, shown, AVERAGED_ROUNDS, newest=False)
+    start = nth_released(connection, name, shown, AVERAGED_ROUNDS, newest=True)
+    first, _, _ = _reward(connection, name, 1, end, steps)
     latest, reporters, totals = _reward(connection, name, start, shown, steps)
     starts = buckets * width + 1
+    n_rounds = count_released(connection, name, shown, width)
     return Series(
-        width, starts, shown, sums, minima, *_by_column(held_out, buckets, 1, steps),
+        width, starts, shown, np.array([n_rounds.get(b, 1) for b in buckets.tolist()], np.int64),
+        sum(n_rounds.values()), sums, minima, *_by_column(held_out, buckets, 1, steps),
         _read_times(connection, name, np.minimum(starts + width - 1, shown)),
         best, estimates, first, latest, Z_95 * float(np.sqrt(totals * noise)), reporters,
         read_lift(connection, name, shown, steps, noise=noise) if campaign.holdout else None,

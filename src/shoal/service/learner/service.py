@@ -50,7 +50,8 @@ class Learner:
         self._undefined: dict[str, LearnerProgress] = {}  # whose definition was damaged as well
         self.connected = False
         self._warned_at: dict[str, float] = {}  # by message
-        self._has_compiled = False
+        self._step = "plan"  # or "release": what is worked on
+        self._compiled: set[str] = set()  # steps that were announced to compile
         self._stale: set[str] = set(self._records.names())  # whose runs are to be read again
         self._load_stale()
 
@@ -103,9 +104,11 @@ class Learner:
             log.warning("%s", message)
 
     def _announce_compilation(self) -> None:
-        if not self._has_compiled:
-            self._has_compiled = True
-            log.info("compiling, once: the first plan on a machine may take a minute or two")
+        if self._step not in self._compiled:
+            self._compiled.add(self._step)
+            log.info(
+                "compiling, once: the first %s on a machine may take a minute or two", self._step
+            )
 
     def _load_stale(self) -> None:
         """Read runs from the store; a campaign whose state is damaged is left alone."""
@@ -155,6 +158,7 @@ class Learner:
 
     def _learn(self, name: str, run: CampaignRun) -> None:
         totals, counted = self._collect(name, run, run.learnt + 1)
+        self._step = "release"
         moved_on = run.learn(totals, counted)
         run.planned = max(run.planned, run.learnt)
         self._records.keep_learnt(name, run, moved_on=moved_on)
@@ -185,6 +189,7 @@ class Learner:
         name, number = task.campaign, task.round
         seats, n_arms = run.campaign.seats, run.campaign.n_arms
         occupied, offered, held_out = calls.unpack_eligible(task.eligible, seats, n_arms)
+        self._step = "plan"
         arms, groups = run.plan(number, occupied, offered, held_out)
         estimates = run.estimates(occupied & ~held_out, offered)
         try:

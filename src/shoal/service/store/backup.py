@@ -54,7 +54,9 @@ def back_up(database: Database, role: StoreRole, file: Path) -> int:
     """Write every row of the store to a new file of its owner; return how many."""
     version = current(database)
     if version is None:
-        raise InvalidInputError(f"the {role}'s store must not be empty to be backed up.")
+        raise InvalidInputError(
+            f"the {role}'s store must not be empty to be backed up; nothing is at {database.place}."
+        )
     count = 0
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with (

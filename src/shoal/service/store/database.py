@@ -90,6 +90,11 @@ class Database:
             ) from None
         self.dialect.prepare(self.engine, read_only)
 
+    @property
+    def place(self) -> str:
+        """Return where it is: SQLite's file, or the address without its password."""
+        return str(self.file or self.engine.url.render_as_string(hide_password=True))
+
     def exists(self) -> bool:
         """Return whether there is a database, full or empty."""
         return self.file is None or self.file.is_file()

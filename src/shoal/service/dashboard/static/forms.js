@@ -28,6 +28,7 @@ function checkWhileTyping(form) {
     if (!answer?.ok || answer.redirected) return; // sending the form says the same
     const errors = await answer.json();
     if (attempt !== asked) return; // a newer answer is on its way
+    document.getElementById("expected").textContent = errors.expected;
     for (const input of form.elements) {
       const message = errorPlace(input);
       if (!message || input.type === "checkbox") continue;

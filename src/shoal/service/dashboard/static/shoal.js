@@ -252,7 +252,7 @@ function updatePage(page) {
     pen.font = `${12 * scale}px system-ui, sans-serif`;
     const day = new Date(view.points.time.at(-1) ?? Date.now()).toISOString().slice(0, 10);
     pen.fillText(
-      `${view.shown} rounds to ${day}; at least ${view.least} users behind every total`,
+      `${view.words.rounds} rounds to ${day}; at least ${view.least} users behind every total`,
       pad, pad + 34 * scale);
     pen.drawImage(picture, pad, pad + headline);
     canvas.toBlob((blob) => {
