@@ -191,7 +191,10 @@ def _source(
         )
     chosen |= dict(zip(("user", "arm", "reward", "time"), columns, strict=False))
     log = _read(log_file, chosen | {"seed": experiment["seed"]})
-    for line in (f"{log_file}: {log.profile.summary}", str(log.report), *log.profile.warnings):
+    profile = log.profile
+    for line in (
+        f"{log_file}: {profile.summary}", profile.arm_list, str(log.report), *profile.warnings
+    ):  # fmt: skip
         click.echo(_with_options(line), err=True)
     with console.waiting("estimating how users differ"):
         source = {"population": log.population}
