@@ -196,7 +196,7 @@ class LogProfile:
             sentences.append(
                 f"Events seem to be recorded {self.copies.times} times: for "
                 f"{self.copies.multiples:,} of {count(self.copies.pairs, 'pair')} of user and arm, "
-                f"all numbers of equal rows are multiples of {self.copies.times}, which is no chance. "
+                f"all numbers of equal rows are multiples of {self.copies.times}, not by chance. "
                 "The price takes copies for tastes: leave them out."
             )
         if self.repeated_events:
