@@ -115,7 +115,7 @@ def width_note(n_runs: int, *, noise: float, sizes: tuple[int, ...] = (20,)) -> 
     people, best = population(taste=True), 0.24
     possible = np.linspace(people.gain.low, people.gain.high, n_runs)
     luck = noise * np.random.default_rng(0).standard_normal((len(sizes), n_runs))
-    rewards = best + 0.5 * possible + luck - 0.01 * np.arange(len(sizes))[:, None]
+    rewards = best + 0.5 * possible + luck - 0.2 * np.arange(len(sizes))[:, None]
     bests = np.full(n_runs, best)
     references = np.column_stack([bests, bests + possible, bests])
     answer = Price.from_rewards(
