@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-MISSING = frozenset({"", "na", "n/a", "#n/a", "null", "none", "nan"})
+MISSING_TEXTS = frozenset({"", "na", "n/a", "#n/a", "null", "none", "nan"})
 """Texts that mean a missing value, in lower case."""
 
 NUMBER = r"^[+-]?(\d{1,15}(\.\d*)?|\.\d+)$"
@@ -35,4 +35,4 @@ def looks_missing(name: object) -> bool:
     >>> looks_missing("N/A"), looks_missing("Nantes")
     (True, False)
     """
-    return isinstance(name, str) and name.strip().casefold() in MISSING
+    return isinstance(name, str) and name.strip().casefold() in MISSING_TEXTS
