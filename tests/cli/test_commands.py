@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -231,6 +232,29 @@ def test_price_names_the_option_in_refusals_of_a_log(tmp_path: Path) -> None:
     assert refusal(*header).endswith("header.csv has a header and no rows.")
     zeros = write_log(tmp_path / "zeros.csv", "user,arm,reward", [row[:-1] + "0" for row in rows])
     assert "nothing can be learnt from this log" in refusal(*zeros)
+
+
+def test_price_plays_rewards_like_those_of_the_log(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    bought = rng.random(3_000) < 0.3
+    euros = np.where(bought, rng.lognormal(3.5, 0.7, 3_000), 0.0).round(2)
+    for rewards, scale, kind in (
+        (bought.astype(int), [], "bernoulli"),
+        (euros, ["--scale", "p99"], "bounded"),
+    ):
+        rows = [f"u{i % 100},a{i // 100 % 3},{reward}" for i, reward in enumerate(rewards)]
+        command = [*write_log(tmp_path / "log.csv", "user,arm,reward", rows), *scale, "--json"]
+        done = run(*command)
+        assert done.exit_code == 0, done.output
+        assert f"Rewards are played as {kind}; --rewards changes that." in done.stderr
+        answer = json.loads(done.stdout)
+        assert answer["config"]["rewards"] == kind
+        assert (answer["costs"][0]["homogeneous"] is None) == (kind == "bounded")
+    ratio = re.search(r"Their variance is (\S+) times that of the log's rows", done.stderr)
+    assert ratio is not None
+    assert 0.5 < float(ratio[1]) < 2.0
+    chosen = json.loads(run(*command, "--rewards", "bernoulli").stdout)
+    assert chosen["config"]["rewards"] == "bernoulli"
 
 
 def test_price_prints_each_warning_of_a_log_once(tmp_path: Path) -> None:

@@ -12,11 +12,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import httpx
 import pytest
 from click.testing import CliRunner
 
+from shoal.cli.demo import LEAST_ROUNDS, play
 from shoal.cli.main import main
 from shoal.service.dashboard.assets import CHARTS, load
 
@@ -50,7 +52,7 @@ def test_a_finite_run_plays_learns_and_leaves_nothing(folder: Path) -> None:
     done = CliRunner().invoke(main, ["demo", "--seconds", "2", "--json", *SMALL])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
-    assert found["rounds"] >= 2
+    assert found["rounds"] >= LEAST_ROUNDS
     assert found["totals"] > 0
     assert found["smallest_group"] >= found["min_group_size"] == 20
     assert 0 < found["best_single_arm"] < found["full_knowledge"] < 1
@@ -59,6 +61,18 @@ def test_a_finite_run_plays_learns_and_leaves_nothing(folder: Path) -> None:
     assert 0 <= found["favourite_share"] <= 1
     assert list(folder.iterdir()) == []
     assert processes(folder) == []
+
+
+def test_a_slow_machine_plays_enough_rounds_to_learn_something() -> None:
+    watch, analyst = Mock(rounds=0), Mock()
+
+    def play_round(*arguments: object) -> None:
+        watch.rounds += 1
+
+    watch.play.side_effect = play_round
+    play(watch, Mock(), analyst, seconds=1e-9, live=False)
+    assert watch.rounds == LEAST_ROUNDS == 40
+    assert watch.add_release.call_count == LEAST_ROUNDS - 1
 
 
 def test_ctrl_c_ends_every_process_removes_the_folder_and_ends_the_story(

@@ -199,6 +199,7 @@ def test_a_script_without_a_main_guard_is_told_so(tmp_path: Path) -> None:
         [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=240
     )
     assert "must do so under `if __name__ == '__main__':`" in done.stderr
+    assert done.stderr.count("Traceback") == 1
 
 
 def unknown(task: int, tick: Tick) -> int:

@@ -14,6 +14,13 @@ from shoal.instances import from_log
 from shoal.instances.visits import count_visits, estimate_drift
 
 
+def test_one_round_is_singular() -> None:
+    rows = {"user": [1, 1, 2, 2], "arm": [1, 2, 1, 2], "reward": [0, 1, 1, 0], "day": [1, 2, 1, 2]}
+    assert "half of the times within 1 round;" in str(
+        from_log(pl.DataFrame(rows), time="day").visits
+    )
+
+
 def test_the_drift_is_the_fall_of_products_with_the_lag() -> None:
     """Against the definition: a regression within pairs of user and arm, over all two visits."""
     rng = np.random.default_rng(1)

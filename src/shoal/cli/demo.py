@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from shoal.experiments.audience import Audience
 
 CAMPAIGN = "demo"
+LEAST_ROUNDS = 40
+"""Rounds before which nothing can be learnt, however slow the machine is."""
+
 INTRODUCTION = (
     "A learning app sends each of its {users:,} learners one of {arms} reminders a round, and must "
     "not know who comes back.\nShoal learns which reminder suits whom from totals over at least "
@@ -31,7 +34,11 @@ INTRODUCTION = (
 
 
 @click.command(name="demo")
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="End after this time.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    help=f"End after this time, and not before {LEAST_ROUNDS} rounds.",
+)
 @click.option("--headless", is_flag=True, help="No live table: print the summary at the end.")
 @click.option("--users", "n_users", default=2000, help="Learners N.")
 @click.option("--arms", "n_arms", default=6, help="Reminders K.")
@@ -136,7 +143,7 @@ def play(
     quiet = console.waiting("playing") if seconds else nullcontext()
     ends = time.monotonic() + (seconds or float("inf"))
     with screen if live else quiet:
-        while watch.rounds < 2 or time.monotonic() < ends:
+        while watch.rounds < LEAST_ROUNDS or time.monotonic() < ends:
             watch.play(people, CAMPAIGN)  # the round before is on the learner's record by now
             watch.add_release(analyst.release(CAMPAIGN, watch.rounds - 1))
             if live:

@@ -38,8 +38,13 @@ ADVICE = {
     "n_runs": "--runs",
     "drop_duplicates=True": "--drop-duplicates",
     "min_user_rows=": "--min-user-rows ",
+    "at_least=": "--at-least ",
 }
 """What sentences for Python advise, and what that is here."""
+
+
+FAR_NOISE = 2.0
+"""Ratio of the variance played to the log's, from which on it changes the price."""
 
 
 @click.command(name="price")
@@ -191,10 +196,14 @@ def _source(
         )
     chosen |= dict(zip(("user", "arm", "reward", "time"), columns, strict=False))
     log = _read(log_file, chosen | {"seed": experiment["seed"]})
-    for line in (f"{log_file}: {log.profile.summary}", str(log.report), *log.profile.warnings):
+    profile = log.profile
+    for line in (
+        f"{log_file}: {profile.summary}", profile.arm_list, str(log.report), *profile.warnings
+    ):  # fmt: skip
         click.echo(_with_options(line), err=True)
     with console.waiting("estimating how users differ"):
         source = {"population": log.population}
+    _set_rewards(log, experiment)
     if log.visits is not None:
         _set_conditions(log, policy, experiment)
     return source
@@ -216,6 +225,25 @@ def _read(log_file: str, arguments: dict[str, Any]) -> Log:
             f"--columns must name the log's columns for user, arm and reward{example}; it has "
             f"{', '.join(error.columns)}; got {error.name!r} for the {error.role}.{error.hint}"
         ) from error
+
+
+def _set_rewards(log: Log, experiment: dict[str, Any]) -> None:
+    """Play rewards like the log's, where the caller says nothing."""
+    import numpy as np
+
+    if click.get_current_context().get_parameter_source("rewards") is not ParameterSource.DEFAULT:
+        return
+    experiment["rewards"] = log.rewards
+    sentence = f"Rewards are played as {log.rewards}; --rewards changes that."
+    if not log.profile.binary:
+        means = log.pairs.sums.sum(axis=0) / log.pairs.counts.sum(axis=0)
+        played = means * (1 - means) / 3  # as ``Bounded`` draws them
+        ratio = float(np.median(played) / np.median(log.population.noise))
+        sentence += f" Their variance is {ratio:.2g} times that of the log's rows."
+        if not 1 / FAR_NOISE < ratio < FAR_NOISE:
+            speed = "faster" if ratio > 1 else "slower"
+            sentence += f" From the real ones, learning would be {speed}."
+    click.echo(sentence, err=True)
 
 
 def _set_conditions(log: Log, policy: str, experiment: dict[str, Any]) -> None:
@@ -267,7 +295,7 @@ def _show(answer: Price) -> None:
         if (whole := answer.costs[0].reward.mean) > 0:
             sign = "+" if round(100 * more / whole) else ""  # 0 has none
             return f"{more / whole:{sign}z.0%} ± {half / whole:.0%}"
-        return f"{more:+.{digits}f} ± {half:.{digits}f}"
+        return f"{more:+z.{digits}f} ± {half:.{digits}f}"
 
     console.table(
         f"{config['policy']}: {count(config['n_users'], 'user')}, "
@@ -278,7 +306,7 @@ def _show(answer: Price) -> None:
             (
                 cost.min_group_size,
                 f"{cost.reward.mean:.{digits}f}",
-                f"{cost.gain.low:+.{digits}f} to {cost.gain.high:+.{digits}f}",
+                f"{cost.gain.low:+z.{digits}f} to {cost.gain.high:+z.{digits}f}",
                 answer.gain_in_words(cost),
                 answer.share_in_words(cost),
                 against(cost),

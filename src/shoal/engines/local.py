@@ -58,6 +58,9 @@ class _Worker:
     """A process, the engine's end of its pipe, and the task that it works on."""
 
     def __init__(self, work: WorkFunction[Task, Result]) -> None:
+        if getattr(multiprocessing.current_process(), "_inheriting", False):
+            # A worker that imports a script without the guard: its parent says what to do.
+            raise SystemExit(1)
         context = multiprocessing.get_context("spawn")
         self.pipe, child_end = context.Pipe()
         self.process = context.Process(target=_serve, args=(child_end, work), daemon=True)

@@ -148,6 +148,7 @@ PAPER_SETTING = Setting(n_users=50, n_arms=5, min_group_size=4, horizon=100_000)
 
 
 OTHER_NAMES = {
+    "log": "population=from_log(log).population",
     "n_rounds": "horizon",
     "n_workers": "engine=LocalEngine(n_workers=...)",
     "rounds": "horizon",

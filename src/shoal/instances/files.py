@@ -44,12 +44,12 @@ def load_means(path: str | Path) -> FloatArray:
     return means
 
 
-def unreadable(path: Path, error: Exception) -> InvalidInputError:
-    """Return the error that a file can't be read, with the first sentence of the reason."""
+def unreadable(path: Path, error: Exception, *, hint: str = "") -> InvalidInputError:
+    """Return the error that a file can't be read: the first sentence of the reason, and a hint."""
     if isinstance(error, FileNotFoundError):
         return InvalidInputError(f"{path} must be a file to read; it does not exist.")
     reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
-    return InvalidInputError(f"{path} must be a readable {path.suffix} file; got: {reason}.")
+    return InvalidInputError(f"{path} must be a readable {path.suffix} file; got: {reason}.{hint}")
 
 
 def _read_csv(path: Path) -> FloatArray:

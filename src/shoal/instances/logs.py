@@ -118,6 +118,11 @@ class Log:
         notes = (str(self.report), *self.profile.warnings)
         return html_table(self.profile.summary, ["arm", "rows", "mean reward"], rows, *notes)
 
+    @property
+    def rewards(self) -> str:
+        """The kind of rewards to play: bernoulli if all are 0 or 1, else bounded."""
+        return "bernoulli" if self.profile.binary else "bounded"
+
     @cached_property
     def population(self) -> Population:
         """The posterior over populations; estimated when it is first asked for."""
@@ -186,11 +191,14 @@ def from_log(
     if drop_duplicates:
         rows = log_rows.select_columns(log_rows.drop_duplicates(frame), names)
     counts = {"rows_read": frame.height, "duplicates_dropped": frame.height - rows.height}
+    only_three = frame.width <= 3
     del frame  # of ten million rows, more than half a gigabyte
     rows, dropped, scaling = _keep_usable(rows, names, scale, least)
     _check_variety(rows, names)
     report = LogReport(**counts, **dropped, rows_used=rows.height, scaling=scaling)
     log_read = _total(rows, report, round_length, seed)
+    if only_three:
+        _check_copies(log_read.profile)
     return replace(log_read, profile=replace(log_read.profile, **findings))
 
 
@@ -228,6 +236,18 @@ def _check_variety(rows: pl.DataFrame, names: dict[str, str]) -> None:
         raise InvalidInputError(
             f"arm column {names['arm']!r} must name at most {MOST_LOG_ARMS} arms; got {n_arms:,} "
             f"in {rows.height:,} rows. If it is an id, choose another column; else join rare arms."
+        )
+
+
+def _check_copies(profile: LogProfile) -> None:
+    """Refuse a log of three columns in which every event seems to be recorded several times."""
+    if profile.copies is not None and profile.copies.everywhere:
+        times = profile.copies.times
+        raise InvalidInputError(
+            f"each event must be recorded once; got {times} times, as it seems: all numbers of "
+            f"rows with the same user, arm and reward are multiples of {times}, and the price "
+            f"would take copies for tastes. Keep one of each {times} equal rows; if they are "
+            "different events, add a column that numbers them."
         )
 
 
@@ -271,7 +291,7 @@ def _total(rows: pl.DataFrame, report: LogReport, round_length: str, seed: int) 
     n_pairs = int(np.count_nonzero(pairs.counts))
     report = replace(report, pairs_seen=n_pairs, pairs_filled=pairs.counts.size - n_pairs)
     rows = rows.with_columns(user=users, arm=arms)
-    profile = profile_rows(rows, pairs.counts, arm_names)
+    profile = profile_rows(rows, pairs.counts, user_names, arm_names)
     if by_time is not None:
         profile = replace(profile, by_time=find_uneven(by_time, arm_names))
     return Log(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import unicodedata
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +11,15 @@ import polars as pl
 
 from shoal.arrays import FloatArray
 from shoal.instances.assignment import MANY_ROWS, Uneven, find_uneven
+from shoal.instances.copies import Copies, find_copies
+from shoal.instances.names import looks_missing, similar_names
 from shoal.model.plurals import count
+
+MANY_ARMS = 12
+"""Of more arms, only the most frequent ones are listed."""
+
+FEW = 3
+"""Examples of what is flagged."""
 
 SAME = 0.1
 """Rewards of one user, arm and time are the same if they vary by less than this part of all."""
@@ -48,6 +54,15 @@ class LogProfile:
         Rows that have the user and the time of another row.
     similar_arms
         Names that differ only in case, spaces, accents or the spelling of a number.
+    similar_users
+        The same of users.
+    missing_names
+        Texts that mean a missing value but name a user or an arm: the role, the text and its rows.
+    arm_rows
+        Rows of each arm, by name.
+    copies
+        How often events seem to be recorded, by numbers of equal rows (user, arm, reward); None
+        where chance explains them.
     repeated_events
         Rows with the user, arm and time of another, where these nearly always have its reward.
     by_user
@@ -77,10 +92,24 @@ class LogProfile:
     by_time: Uneven | None = None
     duplicates_by_chance: bool = False
     ambiguous_date: tuple[str, str] | None = None
+    similar_users: tuple[tuple[str, ...], ...] = ()
+    missing_names: tuple[tuple[str, str, int], ...] = ()
+    arm_rows: tuple[tuple[str, int], ...] = ()
+    copies: Copies | None = None
 
     def __str__(self) -> str:
-        """Return the summary, then the warnings, a line each."""
-        return "\n".join([self.summary, *self.warnings])
+        """Return the summary, the arms, then the warnings, a line each."""
+        return "\n".join([self.summary, self.arm_list, *self.warnings])
+
+    @property
+    def arm_list(self) -> str:
+        """The arms with their rows, in one line."""
+        listed = self.arm_rows
+        if len(listed) > MANY_ARMS:
+            listed = tuple(sorted(listed, key=lambda pair: -pair[1])[:MANY_ARMS])
+        text = ", ".join(f"{name!r} {n_rows:,}" for name, n_rows in listed)
+        others = len(self.arm_rows) - len(listed)
+        return f"Rows of each arm: {text}" + (f" and {others:,} rarer arms." if others else ".")
 
     @property
     def summary(self) -> str:
@@ -103,6 +132,13 @@ class LogProfile:
             f"{', '.join(map(repr, names))}."
             for names in self.similar_arms
         ]
+        if self.similar_users:
+            sentences.append(self._about_similar_users)
+        sentences += [
+            f"{count(n_rows, 'row')} {'has' if n_rows == 1 else 'have'} the {role} {name!r}, which "
+            f"is taken for a name: leave the cell empty if the {role} is missing."
+            for role, name, n_rows in self.missing_names[:FEW]
+        ]
         if self.ambiguous_date:
             column, example = self.ambiguous_date
             sentences.append(
@@ -115,8 +151,20 @@ class LogProfile:
             sentences.append(self._about_single_rows)
         if self.repeated_times:
             have = "rows have" if self.repeated_times > 1 else "row has"
-            sentences.append(f"{self.repeated_times:,} {have} the user and time of another.")
+            sentences.append(
+                f"{self.repeated_times:,} {have} the user and time of another: fine if a user may "
+                "have several events at one time, such as a day."
+            )
         return sentences + self.doubts
+
+    @property
+    def _about_similar_users(self) -> str:
+        n_names = sum(map(len, self.similar_users))
+        examples = "; ".join(", ".join(map(repr, names)) for names in self.similar_users[:FEW])
+        return (
+            f"{n_names:,} users differ from another only in case, spaces or accents and are taken "
+            f"as different, such as {examples}."
+        )
 
     def _about_duplicates(self, n_rows: int) -> str:
         if self.duplicates_by_chance:
@@ -144,6 +192,13 @@ class LogProfile:
     def doubts(self) -> list[str]:
         """Why a price from this log may be wrong whatever its interval says, a sentence each."""
         sentences = []
+        if self.copies is not None:
+            sentences.append(
+                f"Events seem to be recorded {self.copies.times} times: for "
+                f"{self.copies.multiples:,} of {count(self.copies.pairs, 'pair')} of user and arm, "
+                f"all numbers of equal rows are multiples of {self.copies.times}, not by chance. "
+                "The price takes copies for tastes: leave them out."
+            )
         if self.repeated_events:
             sentences.append(
                 f"{self.repeated_events:,} rows have the user, arm, time and reward of another. If "
@@ -168,7 +223,9 @@ class LogProfile:
         return sentences
 
 
-def profile_rows(rows: pl.DataFrame, counts: FloatArray, arms: Sequence[object]) -> LogProfile:
+def profile_rows(
+    rows: pl.DataFrame, counts: FloatArray, users: Sequence[object], arms: Sequence[object]
+) -> LogProfile:
     """Describe usable rows.
 
     Parameters
@@ -177,10 +234,14 @@ def profile_rows(rows: pl.DataFrame, counts: FloatArray, arms: Sequence[object])
         Columns user and arm as places, reward as a number, and time if there is any.
     counts
         Rows of every pair, (n_users, n_arms).
-    arms
+    users, arms
         Their names.
     """
     n_pairs = int(np.count_nonzero(counts))
+    arm_rows = counts.sum(axis=0).astype(int).tolist()
+    user_rows = counts.sum(axis=1).astype(int).tolist()
+    names = [("arm", name, n) for name, n in zip(arms, arm_rows, strict=True)]
+    names += [("user", name, n) for name, n in zip(users, user_rows, strict=True)]
     reward = rows["reward"]
     period, repeated, events = None, 0, 0
     if "time" in rows.columns:
@@ -202,6 +263,10 @@ def profile_rows(rows: pl.DataFrame, counts: FloatArray, arms: Sequence[object])
         similar_arms=similar_names(arms),
         repeated_events=events,
         by_user=find_uneven(counts, arms),
+        similar_users=similar_names(users),
+        missing_names=tuple((role, str(name), n) for role, name, n in names if looks_missing(name)),
+        arm_rows=tuple(zip(map(str, arms), arm_rows, strict=True)),
+        copies=find_copies(rows),
     )
 
 
@@ -214,27 +279,6 @@ def _repeated_events(rows: pl.DataFrame) -> int:
     within = _number((groups["len"] * groups["variance"]).sum())
     same = within < SAME * n_repeated * _number(rows["reward"].var() or 0.0)
     return n_repeated if same and n_repeated > MANY_ROWS else 0
-
-
-def similar_names(names: Iterable[object]) -> tuple[tuple[str, ...], ...]:
-    """Return groups of names that differ only in case, spaces, accents or a number's spelling.
-
-    >>> similar_names(["Café", "cafe ", "tea", "1", "1.0"])
-    (('Café', 'cafe '), ('1', '1.0'))
-    """
-    groups: dict[str, list[str]] = defaultdict(list)
-    for name in map(str, names):
-        groups[_plain(name)].append(name)
-    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
-
-
-def _plain(name: str) -> str:
-    letters = unicodedata.normalize("NFKD", name)
-    text = "".join(c for c in letters if not unicodedata.combining(c) and not c.isspace())
-    try:
-        return repr(float(text))
-    except ValueError:
-        return text.casefold()
 
 
 def _number(value: Any) -> float:

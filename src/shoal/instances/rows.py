@@ -19,6 +19,7 @@ import polars as pl
 from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.frames import read_frame
 from shoal.instances.files import unreadable
+from shoal.instances.hints import encoding_hint, number_hint, separator_hint
 from shoal.model.plurals import count
 
 MOST_BAD = 0.05
@@ -54,8 +55,7 @@ class UnknownColumnError(InvalidInputError):
     @property
     def hint(self) -> str:
         """What else may be wrong."""
-        alone = self.columns[0] if len(self.columns) == 1 else ""
-        return " Cells must be separated by commas." if set(alone) & set(";\t|") else ""
+        return separator_hint(self.columns[0]) if len(self.columns) == 1 else ""
 
     def __str__(self) -> str:
         return (
@@ -88,7 +88,7 @@ def _read_file(path: Path) -> pl.DataFrame:
     except (OSError, pl.exceptions.PolarsError) as error:
         if path.suffix.lower() == ".csv" and isinstance(error, pl.exceptions.ComputeError):
             _check_width(path)
-        raise unreadable(path, error) from error
+        raise unreadable(path, error, hint=encoding_hint(error)) from error
     raise InvalidInputError(f"a log must end in .csv or .parquet; got {str(path)!r}.")
 
 
@@ -96,12 +96,13 @@ def _check_width(path: Path) -> None:
     """Name the first row that has more cells than the header; polars does not say which."""
     with path.open(encoding="utf-8", errors="replace", newline="") as lines, suppress(csv.Error):
         reader = csv.reader(lines)
-        width = len(next(reader, []))
+        cells = next(reader, [])
+        header, width = "".join(cells), len(cells)
         for row in reader:
             if len(row) > width:
                 raise InvalidInputError(
                     f"line {reader.line_num} of {path} must have at most {width} cells, as the "
-                    f"header; got {len(row)}."
+                    f"header; got {len(row)}.{separator_hint(header) if width == 1 else ''}"
                 )
 
 
@@ -150,9 +151,8 @@ def usable_rows(
         "missing": rows.height - present.height,
         "not_numbers": present.height - numbers.height,
     }
-    _refuse_many(
-        present.filter(number.is_null())["reward"], present.height, column, "be numbers", ""
-    )
+    texts = present.filter(number.is_null())["reward"]
+    _refuse_many(texts, present.height, column, "be numbers", number_hint(texts))
     finite = numbers.with_columns(number).filter(pl.col("reward").is_finite())
     dropped["not_finite"] = numbers.height - finite.height
     scaling = ""
@@ -167,8 +167,7 @@ def usable_rows(
 
 def _offer(rewards: pl.Series) -> str:
     """Name the scales that would suit; percent only where rewards look like percentages."""
-    beyond = int((~rewards.is_between(0.0, 100.0)).sum())
-    percent = bool((rewards > LEAST_PERCENT).any()) and beyond <= MOST_BAD * len(rewards)
+    percent = bool((rewards > LEAST_PERCENT).any() and rewards.is_between(0.0, 100.0).all())
     names = [name for name in SCALES if percent or name != "percent"]
     return f" Choose a scale: {'; '.join(f'{name} ({SCALES[name]})' for name in names)}."
 

@@ -86,7 +86,7 @@ class Visits:
             return lines[0] + ": nobody could come back."
         lines.append(
             f"{self.returning:.0%} of the users came back, half of the times within "
-            f"{self.gap:.3g} rounds"
+            f"{self.gap:.3g} {'round' if self.gap == 1 else 'rounds'}"
         )
         lines.append(f"a user comes in {self.participation:.2%} of the rounds after its first")
         return "; ".join(lines) + f". {self.movement}"

@@ -88,6 +88,22 @@ def test_without_a_gain_that_is_shown_everyone_gets_the_best_arm() -> None:
     assert found.to_dict()["recommended"] is None
 
 
+def test_sizes_that_gain_but_are_too_small_to_recommend_are_named() -> None:
+    answer = priced({2: [0.50, 0.52], 20: [-0.1, -0.12]}, at_least=5)
+    assert answer.recommended is None
+    assert answer.recommendation.endswith(
+        "Groups of 2 do, but are below at_least=5 and only there to compare."
+    )
+    alike = priced({2: [-0.1, -0.12], 20: [-0.1, -0.12]}, at_least=5)
+    assert "only there to compare" not in alike.recommendation
+
+
+def test_zero_has_no_sign() -> None:
+    answer = priced({5: [-0.0004, -0.0005]})
+    assert "(0.0%, between -0.1% and 0.0%)" in answer.recommendation
+    assert answer.share_in_words(answer.costs[0]) == "0%"
+
+
 def test_too_few_runs_leave_a_gain_undecided_instead_of_denying_it() -> None:
     answer = priced({5: [-0.2, 0.6], 20: [-0.1, 0.0]})
     assert answer.recommended is None

@@ -82,9 +82,7 @@ def test_two_runs_of_a_log_with_tastes_are_too_few_to_tell() -> None:
     assert answer.recommended is None
     assert answer.recommendation.startswith("Undecided: 2 runs are too few to tell")
     assert answer.recommendation.endswith("Play more: n_runs=6, or leave n_runs out.")
-    assert answer.notes[2].endswith(
-        "comes mostly from chance in the simulation; more runs narrow it."
-    )
+    assert "mostly from chance in the simulation; more runs narrow it by" in answer.notes[2]
     for cost in answer.costs:  # all columns have one centre
         assert cost.reward.mean == pytest.approx(answer.best_arm + cost.gain.mean)
         assert answer.costs[0].reward.mean - cost.reward.mean == pytest.approx(cost.loss.mean)
@@ -110,6 +108,36 @@ def test_the_first_runs_already_span_what_the_log_allows() -> None:
     assert gains[1] == pytest.approx(people.gain.high)
     assert gains[0] < gains[2] < gains[1]
     assert choose_worlds(people, 9)[:5] == choose_worlds(people, 5)
+
+
+def width_note(n_runs: int, *, noise: float, sizes: tuple[int, ...] = (20,)) -> str:
+    """Return the sentence on the width, of runs around half of the gain that is possible."""
+    people, best = population(taste=True), 0.24
+    possible = np.linspace(people.gain.low, people.gain.high, n_runs)
+    luck = noise * np.random.default_rng(0).standard_normal((len(sizes), n_runs))
+    rewards = best + 0.5 * possible + luck - 0.2 * np.arange(len(sizes))[:, None]
+    bests = np.full(n_runs, best)
+    references = np.column_stack([bests, bests + possible, bests])
+    answer = Price.from_rewards(
+        sizes, rewards[..., None], references, np.array([60]), {}, population=people
+    )
+    return next(note for note in answer.notes if note.startswith("The width of the interval"))
+
+
+def test_the_width_is_laid_to_what_would_narrow_it() -> None:
+    assert "how much users differ, which only more rows can tell" in width_note(9, noise=1e-6)
+    few, many = (width_note(n, noise=0.02) for n in (9, 120))
+    assert "chance in the simulation; more runs narrow it by up to " in few
+    assert many.endswith("the luck of a single campaign, which more runs hardly narrow.")
+
+
+def test_the_width_is_that_of_the_size_that_is_judged() -> None:
+    assert "for C = 20 " in width_note(9, noise=0.02, sizes=(2, 20))
+
+
+def test_the_check_on_rows_held_out_explains_its_unit() -> None:
+    answer = priced(taste=True, n_runs=2, horizon=5)
+    assert "nats per 1,000 rows). Nats are units of log-likelihood" in answer.notes[1]
 
 
 def test_the_interval_joins_the_log_with_luck() -> None:

@@ -167,6 +167,8 @@ def test_unknown_policies_and_options_are_refused_with_the_nearest() -> None:
         small(policy="shoall")
     with pytest.raises(UnknownNameError, match="did you mean 'drift'"):
         small(options={"drft": 1})
+    with pytest.raises(UnknownNameError, match=r"mean population=from_log\(log\)\.population\?"):
+        small(log="log.csv")
 
 
 def test_the_number_of_runs_grows_until_the_answer_is_stable() -> None:

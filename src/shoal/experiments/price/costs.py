@@ -17,7 +17,7 @@ import numpy as np
 from shoal.arrays import FloatArray, LongArray
 from shoal.environments import REWARDS
 from shoal.experiments.price import recommend
-from shoal.experiments.price.logged import outlook
+from shoal.experiments.price.logged import luck_that_stays, outlook
 from shoal.experiments.statistics import (
     Interval,
     mean_interval,
@@ -34,6 +34,12 @@ if TYPE_CHECKING:
 
 AT_LEAST = 5
 """The smallest groups that are recommended, as the service's least group size."""
+
+NATS = "Nats are units of log-likelihood: above 0, predictions with tastes are better."
+"""What the check on rows held out counts."""
+
+LEAST_NARROWING = 0.1
+"""Part of an interval's width that more runs must take away to be advised."""
 
 ROUNDING = 1e-9
 """Relative differences below this are rounding errors."""
@@ -195,14 +201,16 @@ class Price:
     def share_in_words(self, cost: Cost) -> str:
         """Say what part of the gap a size captures; of no gap, there is none."""
         gap = self.full_knowledge - self.best_arm
-        return f"{cost.share.mean:.0%}" if gap > ROUNDING * abs(self.full_knowledge) else "–"
+        return f"{cost.share.mean:z.0%}" if gap > ROUNDING * abs(self.full_knowledge) else "–"
 
     @property
     def notes(self) -> list[str]:
         """What a reader should know before trusting the numbers."""
         notes = []
         if self.population is not None:
-            notes += [self.population.tells, self.population.held_out_tells, self._source_of_width]
+            check = self.population.held_out_tells
+            check += f" {NATS}" if "nats" in check else ""
+            notes += [self.population.tells, check, self._source_of_width]
             notes += self.population.doubts
         better = [cost for cost in self.costs if cost.loss.high < 0]
         if better:
@@ -217,11 +225,17 @@ class Price:
     @property
     def _source_of_width(self) -> str:
         """Say whether the interval is wide because of the log or because of luck."""
-        cost = self.recommended or max(self.costs, key=lambda cost: cost.gain.mean)
+        cost = recommend.judged(self)
+        half = cost.gain.half
+        luck = min(cost.luck or 0.0, half)
         source = f"The width of the interval for C = {cost.min_group_size} comes mostly from"
-        if cost.gain.half > 2**0.5 * (cost.luck or 0.0):
+        if half > 2**0.5 * luck:
             return f"{source} how much users differ, which only more rows can tell."
-        return f"{source} chance in the simulation; more runs narrow it."
+        fewest = luck * luck_that_stays(len(cost.runs))
+        narrower = 1 - float(np.hypot(fewest, np.sqrt(half**2 - luck**2))) / half if half else 0.0
+        if narrower < LEAST_NARROWING:
+            return f"{source} the luck of a single campaign, which more runs hardly narrow."
+        return f"{source} chance in the simulation; more runs narrow it by up to {narrower:.0%}."
 
     def __repr__(self) -> str:
         sizes = [cost.min_group_size for cost in self.costs]

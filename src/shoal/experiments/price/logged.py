@@ -96,6 +96,16 @@ def outlook(population: Population, possible: FloatArray, gains: FloatArray) -> 
     )
 
 
+def luck_that_stays(n_runs: int) -> float:
+    """Return the part of luck that more runs than these would leave: chance in one world.
+
+    >>> round(luck_that_stays(5), 2), round(luck_that_stays(120), 2)
+    (0.56, 0.99)
+    """
+    quantile = students_quantile(max(1, n_runs - 2))
+    return float(students_quantile(10**6) / (quantile * (1 + 1 / n_runs) ** 0.5))
+
+
 def _joined(population: Population, values: FloatArray, luck: float) -> Interval:
     low, median, high = population.range_of(values)
     return Interval(

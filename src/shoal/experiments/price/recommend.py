@@ -62,6 +62,15 @@ def undecided(price: Price) -> tuple[Cost, int] | None:
     return max(open_costs, key=lambda pair: pair[0].gain.mean, default=None)
 
 
+def judged(price: Price) -> Cost:
+    """Return the size that the recommendation speaks of."""
+    if (open_cost := undecided(price)) is not None:
+        return open_cost[0]
+    costs = candidates(price)
+    chosen = largest_that_keeps(costs)
+    return chosen or max(costs or price.costs, key=lambda cost: cost.gain.mean)
+
+
 def runs_to_show(price: Price, cost: Cost) -> int | None:
     """Return how many runs would probably show the gain; None if no more runs would.
 
@@ -119,7 +128,6 @@ def _best_single_arm(price: Price) -> str:
     costs = candidates(price)
     smaller = ", ".join(str(cost.min_group_size) for cost in costs[:-1])
     sizes = f"{smaller} or {users(costs[-1])}" if smaller else users(costs[-1])
-    likely = max(costs, key=lambda cost: cost.gain.mean)
     population = price.population
     begin = "Show everyone the best single arm: "
     if population is not None and not (population.shows_tastes or population.shows_agreement):
@@ -128,7 +136,20 @@ def _best_single_arm(price: Price) -> str:
         )
     return (
         f"{begin}within {count(int(price.rounds[-1]), 'round')}, learning from groups of at least "
-        f"{sizes} is not shown to earn more ({gain_between(likely.gain, price.best_arm)})."
+        f"{sizes} is not shown to earn more ({gain_between(judged(price).gain, price.best_arm)})."
+        f"{_left_out(price)}"
+    )
+
+
+def _left_out(price: Price) -> str:
+    """Name the sizes that are shown to gain, but are too small to be recommended."""
+    small = [cost for cost in price.costs if cost.min_group_size < price.at_least]
+    gainful = [str(cost.min_group_size) for cost in small if cost.gain.low > 0]
+    if not gainful:
+        return ""
+    return (
+        f" Groups of {' or '.join(gainful)} do, but are below at_least={price.at_least} and only "
+        "there to compare."
     )
 
 
@@ -161,7 +182,7 @@ def gain_parts(gain: Interval, best_arm: float) -> tuple[str, str, str]:
     if best_arm > 0:
         shares = [value / best_arm for value in values]
         digits = 0 if max(map(abs, shares[1:])) >= 0.1 else 1
-        middle, low, high = (f"{share:.{digits}%}" for share in shares)
+        middle, low, high = (f"{share:z.{digits}%}" for share in shares)
     else:
         middle, low, high = (f"{value:.2g}" for value in values)
         middle += " a round"
