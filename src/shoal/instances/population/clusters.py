@@ -26,11 +26,11 @@ from shoal.instances.population.worlds import (
     with_moments,
 )
 
-MOST_USERS = 1_200
+MOST_SORTED = 1_200
 """Users that are fitted; of more, a random sample."""
 
 KINDS = (2, 3, 4, 6, 8)
-N_STEPS = 40
+N_CLUSTER_STEPS = 40
 """Steps of expectation-maximisation: with so few kinds it converges."""
 
 FEWEST_ROWS = 20
@@ -48,7 +48,7 @@ def compare_shapes(
     pairs: PairTotals, moments: Moments, covariance: FloatArray, rng: np.random.Generator
 ) -> Clusters:
     """Fit both shapes to half of the users, and predict the other half."""
-    order = rng.permutation(pairs.n_users)[:MOST_USERS]
+    order = rng.permutation(pairs.n_users)[:MOST_SORTED]
     if len(order) < 4:
         return Clusters(0.0, np.full(len(KINDS), 1 / len(KINDS)))
     halves = [pairs.of_users(order[0::2]), pairs.of_users(order[1::2])]
@@ -75,8 +75,8 @@ def draw_clusters(
 ) -> tuple[FloatArray, FloatArray]:
     """Draw kinds of people and their shares, given the covariance of users' means."""
     mean, n_kinds = draw_arm_means(moments, rng), int(rng.choice(KINDS, p=clusters.of_kinds))
-    if pairs.n_users > MOST_USERS:
-        pairs = pairs.of_users(rng.choice(pairs.n_users, MOST_USERS, replace=False))
+    if pairs.n_users > MOST_SORTED:
+        pairs = pairs.of_users(rng.choice(pairs.n_users, MOST_SORTED, replace=False))
     users = rng.exponential(size=pairs.n_users)
     kinds, shares = fit_clusters(pairs, moments, covariance, n_kinds, users / users.sum(), rng)
     return with_moments(kinds, shares, mean, covariance), shares
@@ -99,7 +99,7 @@ def fit_clusters(
     shares = np.full(len(kinds), 1 / len(kinds))
     shrinkage = FEWEST_ROWS * pairs.counts.mean(axis=0) / pairs.counts.mean(axis=0).sum()
     scale = pairs.n_users * users[:, None]
-    for _ in range(N_STEPS):
+    for _ in range(N_CLUSTER_STEPS):
         logs = log_likelihood(pairs, moments, kinds) + np.log(shares)
         member = np.exp(logs - logsumexp(logs, axis=1, keepdims=True)) * scale
         rows, sums = member.T @ pairs.counts, member.T @ pairs.sums

@@ -11,6 +11,7 @@ import numpy as np
 from shoal.arrays import FloatArray
 from shoal.errors import InvalidInputError
 from shoal.instances.population.clusters import Clusters, compare_shapes, draw_clusters
+from shoal.instances.population.held_out import HeldOut, check_held_out
 from shoal.instances.population.moments import Moments, estimate_moments
 from shoal.instances.population.pairs import PairTotals
 from shoal.instances.population.posterior import CovariancePosterior, fit_posterior
@@ -36,9 +37,6 @@ CHUNK_OF_USERS = 50_000
 MOST_USERS = 200_000
 """Users of a log that are fitted; of more, a random sample."""
 
-MOST_CHECKED = 20_000
-"""Users whose held-out rows are predicted; of more, a random sample."""
-
 DETECTABLE = 0.001
 """A least gain over the best arm above this is more than rounding: users differ."""
 
@@ -52,21 +50,6 @@ class Range(NamedTuple):
     low: float
     median: float
     high: float
-
-
-class HeldOut(NamedTuple):
-    """By how much tastes predict rows that were held out, against users without tastes.
-
-    Attributes
-    ----------
-    gain
-        Difference of the log likelihood, per 1,000 rows.
-    error
-        Its standard error, over users.
-    """
-
-    gain: float
-    error: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -301,7 +284,7 @@ def estimate_population(
         n_rows=n_rows,
         moments=moments,
         pairs=pairs,
-        held_out=halves and _check_held_out(*halves, rng),
+        held_out=halves and check_held_out(*halves, rng),
     )
 
 
@@ -362,37 +345,6 @@ def _strata(n_worlds: int) -> tuple[FloatArray, FloatArray]:
     quantiles[0], quantiles[-1] = OUTERMOST, 1 - OUTERMOST
     shares: FloatArray = np.diff(edges)
     return quantiles, shares
-
-
-def _check_held_out(
-    train: PairTotals, test: PairTotals, rng: np.random.Generator
-) -> HeldOut | None:
-    """Fit one half, predict the other; None where no user has rows in both."""
-    rows = test.counts.sum(axis=1)
-    users = np.flatnonzero((train.counts.sum(axis=1) > 0) & (rows > 0))
-    if len(users) < 2 or train.n_arms < 2:
-        return None
-    if len(users) > MOST_CHECKED:
-        users = rng.choice(users, MOST_CHECKED, replace=False)
-    moments = estimate_moments(train)
-    posterior = fit_posterior(moments, rng)
-    train, test = train.of_users(users), test.of_users(users)
-    scores = []
-    for taste in (False, True):
-        chosen = np.array([(model.rank > 0) == taste for model in posterior.models])
-        weights = np.where(chosen, posterior.probabilities, 0.0)
-        only = CovariancePosterior(
-            posterior.models, posterior.particles, weights / max(weights.sum(), 1e-300)
-        )
-        mean = moments.arm_means
-        centre, _ = posterior_means(train, moments, only.covariance, mean)
-        centre = np.clip(centre, 0.02 * mean, 1 - 0.02 * (1 - mean))
-        logs = test.sums * np.log(centre) + (test.counts - test.sums) * np.log1p(-centre)
-        scores.append(logs.sum(axis=1))
-    difference = scores[1] - scores[0]
-    total = rows[users].sum() / 1000
-    error = difference.std(ddof=1) * np.sqrt(len(users)) / total
-    return HeldOut(float(difference.sum() / total), float(error))
 
 
 def weighted_quantile(values: FloatArray, weights: FloatArray, probability: float) -> float:
