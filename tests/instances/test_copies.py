@@ -58,6 +58,16 @@ def test_designs_and_tastes_that_no_copy_explains_are_left_alone() -> None:
         assert find_copies(frame) is None
 
 
+def test_the_first_users_of_a_long_log_tell_of_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shoal.instances.copies.MOST_ROWS", 1_500)
+    rows = alike(6_000)
+    copies = find_copies(pl.concat([rows] * 3))
+    assert copies is not None
+    assert copies.times == 3
+    assert copies.pairs < 100  # of 600
+    assert find_copies(rows) is None
+
+
 def test_copies_of_rewards_on_a_scale_are_found() -> None:
     rows = alike(1_000).with_columns(reward=pl.Series(np.random.default_rng(1).random(1_000)))
     assert find_copies(rows) is None

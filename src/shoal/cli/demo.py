@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CAMPAIGN = "demo"
 LEAST_ROUNDS = 40
-"""Rounds before which nothing can be learnt, however slow the machine is."""
+"""Rounds that are played at least, however slow the machine is: fewer teach too little."""
 
 INTRODUCTION = (
     "A learning app sends each of its {users:,} learners one of {arms} reminders a round, and must "

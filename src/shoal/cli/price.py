@@ -43,10 +43,6 @@ ADVICE = {
 """What sentences for Python advise, and what that is here."""
 
 
-FAR_NOISE = 2.0
-"""Ratio of the variance played to the log's, from which on it changes the price."""
-
-
 @click.command(name="price")
 @click.option("--users", "n_users", type=int, help="Users N, with --rate.")
 @click.option("--arms", "n_arms", type=int, help="Arms K, with --rate.")
@@ -203,7 +199,9 @@ def _source(
         click.echo(_with_options(line), err=True)
     with console.waiting("estimating how users differ"):
         source = {"population": log.population}
-    _set_rewards(log, experiment)
+    if click.get_current_context().get_parameter_source("rewards") is ParameterSource.DEFAULT:
+        del experiment["rewards"]  # as in the log
+        click.echo(f"Rewards are played as {log.rewards}; --rewards changes that.", err=True)
     if log.visits is not None:
         _set_conditions(log, policy, experiment)
     return source
@@ -225,25 +223,6 @@ def _read(log_file: str, arguments: dict[str, Any]) -> Log:
             f"--columns must name the log's columns for user, arm and reward{example}; it has "
             f"{', '.join(error.columns)}; got {error.name!r} for the {error.role}.{error.hint}"
         ) from error
-
-
-def _set_rewards(log: Log, experiment: dict[str, Any]) -> None:
-    """Play rewards like the log's, where the caller says nothing."""
-    import numpy as np
-
-    if click.get_current_context().get_parameter_source("rewards") is not ParameterSource.DEFAULT:
-        return
-    experiment["rewards"] = log.rewards
-    sentence = f"Rewards are played as {log.rewards}; --rewards changes that."
-    if not log.profile.binary:
-        means = log.pairs.sums.sum(axis=0) / log.pairs.counts.sum(axis=0)
-        played = means * (1 - means) / 3  # as ``Bounded`` draws them
-        ratio = float(np.median(played) / np.median(log.population.noise))
-        sentence += f" Their variance is {ratio:.2g} times that of the log's rows."
-        if not 1 / FAR_NOISE < ratio < FAR_NOISE:
-            speed = "faster" if ratio > 1 else "slower"
-            sentence += f" From the real ones, learning would be {speed}."
-    click.echo(sentence, err=True)
 
 
 def _set_conditions(log: Log, policy: str, experiment: dict[str, Any]) -> None:

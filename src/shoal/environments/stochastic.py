@@ -174,6 +174,7 @@ class Bounded(Environment):
     """
 
     rewards: ClassVar[str] = "bounded"
+    dispersion: ClassVar[float] = 1 / 3  # variance in units of mean (1 - mean)
 
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
         return _sum_betas(self.rng, self.means, plan.arms, plan.groups, reported, plan.n_groups)

@@ -128,7 +128,7 @@ class Log:
         """The posterior over populations; estimated when it is first asked for."""
         rng = np.random.default_rng([self.seed, 1])
         population = estimate_population(self.pairs, rng, halves=self.halves)
-        return replace(population, doubts=tuple(self.profile.doubts))
+        return replace(population, doubts=tuple(self.profile.doubts), rewards=self.rewards)
 
     @property
     def means(self) -> FloatArray:

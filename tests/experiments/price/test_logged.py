@@ -156,3 +156,21 @@ def test_the_interval_joins_the_log_with_luck() -> None:
     lucky = outlook(people, possible, 0.5 * possible - 0.01 + noise)
     assert lucky.luck > 0.01
     assert lucky.gain.half > exact.gain.half
+
+
+def test_rewards_on_a_scale_are_played_as_such_from_python_too() -> None:
+    """Unless the caller says otherwise; where their variance is far off, a note says so."""
+    rng = np.random.default_rng(5)
+    euros = rng.normal(20.0, 2.0, 3_000)
+    rows = {"user": np.arange(3_000) % 100, "arm": np.arange(3_000) // 100 % 3, "reward": euros}
+    log = from_log(pl.DataFrame(rows), scale="range")
+    assert log.population.rewards == "bounded"
+    arguments: dict[str, Any] = {
+        "population": log.population, "horizon": 20, "min_group_sizes": [5], "n_runs": 2,
+        "engine": LocalEngine(n_workers=1),
+    }  # fmt: skip
+    answer = price(**arguments)
+    assert answer.config["rewards"] == "bounded"
+    assert answer.costs[0].homogeneous is None
+    assert any("times the variance of the log's rows" in note for note in answer.notes)
+    assert price(**arguments, rewards="bernoulli").config["rewards"] == "bernoulli"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shoal.arrays import FloatArray, LongArray
-from shoal.environments import REWARDS
+from shoal.environments import REWARDS, Bernoulli, Bounded
 from shoal.experiments.price import recommend
 from shoal.experiments.price.logged import luck_that_stays, outlook
 from shoal.experiments.statistics import (
@@ -40,6 +40,9 @@ NATS = "Nats are units of log-likelihood: above 0, predictions with tastes are b
 
 LEAST_NARROWING = 0.1
 """Part of an interval's width that more runs must take away to be advised."""
+
+FAR_NOISE = 2.0
+"""Ratio of the variance played to the log's, or its inverse, from which on it is said."""
 
 ROUNDING = 1e-9
 """Relative differences below this are rounding errors."""
@@ -211,6 +214,7 @@ class Price:
             check = self.population.held_out_tells
             check += f" {NATS}" if "nats" in check else ""
             notes += [self.population.tells, check, self._source_of_width]
+            notes += self._noise_that_differs(self.population)
             notes += self.population.doubts
         better = [cost for cost in self.costs if cost.loss.high < 0]
         if better:
@@ -221,6 +225,22 @@ class Price:
                 "groups, and larger ones are always allowed."
             )
         return notes
+
+    def _noise_that_differs(self, population: Population) -> list[str]:
+        """Say where rewards vary more or less, as they are played, than in the log."""
+        played = {Bernoulli.rewards: 1.0, Bounded.rewards: Bounded.dispersion}
+        kind = str(self.config.get("rewards"))
+        if kind not in played or kind == population.rewards == Bernoulli.rewards:
+            return []
+        spread = population.arm_means * (1 - population.arm_means)
+        ratio = float(played[kind] * np.median(spread) / np.median(population.noise))
+        if 1 / FAR_NOISE < ratio < FAR_NOISE:
+            return []
+        speed = "faster" if ratio > 1 else "slower"
+        return [
+            f"Rewards are played as {kind}, with {ratio:.2g} times the variance of the log's rows: "
+            f"from the real ones, learning would be {speed}."
+        ]
 
     @property
     def _source_of_width(self) -> str:

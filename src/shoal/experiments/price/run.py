@@ -79,7 +79,8 @@ def price(
     means
         Or the caller's own expected rewards, (n_users, n_arms), or a sample of their users.
     population
-        Or what people are like, from a log: every run plays a population that the log allows.
+        Or what people are like, from a log: every run plays a population that the log allows, with
+        the log's kind of rewards unless ``rewards`` says otherwise.
     policy, options, tuned
         The learner, an anonymous one; all as in ``simulate``.
     n_runs, time_limit
@@ -263,6 +264,8 @@ def make_population(
     if means is not None:
         return setting_and_means(options, means, min_group_size=min_group_size)
     if population is not None:
+        if not {"rewards", "setting"} & options.keys():
+            options = {**options, "rewards": population.rewards}
         like_log = make_setting(
             options, instance=GIVEN, instance_options={}, min_group_size=min_group_size,
             n_users=options.get("n_users") or population.n_users, n_arms=population.n_arms,

@@ -80,6 +80,8 @@ class Population:
         How well tastes predict rows that were not used, or None without repeated rows.
     doubts
         Why it may be wrong whatever its intervals say, a sentence each.
+    rewards
+        The kind of rewards to play: bernoulli if all rows have 0 or 1, else bounded.
     """
 
     arm_means: FloatArray
@@ -95,6 +97,7 @@ class Population:
     pairs: PairTotals
     held_out: HeldOut | None = None
     doubts: tuple[str, ...] = ()
+    rewards: str = "bernoulli"
 
     def __repr__(self) -> str:
         return (
