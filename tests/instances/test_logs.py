@@ -141,7 +141,12 @@ def test_rows_that_coincide_by_chance_are_to_be_kept() -> None:
 
 
 @pytest.mark.parametrize("rate", [0.3, 0.001])
-def test_copies_are_told_from_chance(rate: float) -> None:
+@pytest.mark.parametrize("most_rows", [10**6, 2_000])
+def test_copies_are_told_from_chance(
+    rate: float, most_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also by some of the users, as in a long log."""
+    monkeypatch.setattr("shoal.instances.repeats.ROWS_COMPARED", most_rows)
     rng = np.random.default_rng(1)
     rows = visits(4_000, rate=rate).with_columns(receipt=rng.integers(10**6, size=4_000))
     copied = from_log(pl.concat([rows, rows.head(100)]), time="day").profile
@@ -152,7 +157,9 @@ def test_copies_are_told_from_chance(rate: float) -> None:
     assert "drop_duplicates=True leaves them out" in str(copied)
 
 
-def test_tastes_and_sessions_are_no_copies() -> None:
+@pytest.mark.parametrize("most_rows", [10**6, 2_000])
+def test_tastes_and_sessions_are_no_copies(most_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shoal.instances.repeats.ROWS_COMPARED", most_rows)
     rows = visits(4_000)
     liked = rows.with_columns(reward=(pl.col("user") % 3 == pl.col("arm")).cast(pl.Int64))
     noisy = pl.Series(np.random.default_rng(2).random(4_000) < 0.2)
