@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+CORE_READY := $(VENV)/.core-ready
 DEMO_READY := $(VENV)/.demo-ready
 KERNELS_READY := $(VENV)/.kernels-ready
 PYTEST := $(BIN)/pytest -n 4
@@ -32,12 +33,13 @@ $(BIN)/pip:
 	@$(DOTS) $(PYTHON) -m venv $(VENV)
 
 # Bytecode is made when a module is first loaded: of all that is installed, most never is.
-INSTALL = $(DOTS) $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable
+INSTALL := $(DOTS) $(PIP_INSTALL)
 
 $(READY): pyproject.toml constraints.txt Makefile | $(BIN)/pip $(BEFORE)
 	@printf 'installing Shoal and the development tools ' >&2
 	@$(INSTALL) '.[dev]'
-	@touch $@ $(DEMO_READY) $(KERNELS_READY)
+	@touch $@ $(CORE_READY) $(DEMO_READY) $(KERNELS_READY)
 
 # What the kernels are compiled with: while they are, all else is installed and checked.
 $(KERNELS_READY): pyproject.toml constraints.txt Makefile | $(BIN)/pip
@@ -45,26 +47,30 @@ $(KERNELS_READY): pyproject.toml constraints.txt Makefile | $(BIN)/pip
 	@$(INSTALL) '.[service,postgres]' pytest pytest-xdist
 	@touch $@
 
-$(DEMO_READY): pyproject.toml constraints.txt Makefile | $(BIN)/pip
-	@printf 'installing Shoal and its service ' >&2
-	@$(INSTALL) '.[service]'
+$(CORE_READY): pyproject.toml constraints.txt Makefile | $(BIN)/pip
+	@printf 'installing Shoal ' >&2
+	@$(INSTALL) .
+	@touch $@
+
+$(DEMO_READY): $(CORE_READY)
+	@$(PIP_INSTALL) '.[service]'
 	@touch $@
 
 setup: $(READY)  ## Make the virtual environment and install Shoal into it, with the development tools.
 
 # The two learners on a core each; what is compiled is kept for every later start.
-compiled: $(DEMO_READY)
-	@printf 'compiling, once ' >&2
+compiled: $(CORE_READY)
+	@printf 'installing the service, and compiling, once ' >&2
 	@$(DOTS) $(BESIDE) compiled-small compiled-large
 
-compiled-small:
-	@$(BIN)/shoal simulate shoal --horizon 50 --json >build/small.json 2>/dev/null
+compiled-small:  # from the sources: the package is installed again meanwhile
+	@PYTHONPATH=src $(BIN)/python -m shoal.cli simulate shoal --horizon 50 --json >build/small.json 2>/dev/null
 
-compiled-large:
+compiled-large: $(DEMO_READY)
 	@$(BIN)/shoal simulate shoal --instance clustered --users 300 --horizon 50 --json >build/large.json 2>/dev/null
 	@$(BIN)/shoal compare --policies $(FIVE) --horizon 2000 --runs 2 --workers 1 --json >build/five.json 2>/dev/null
 
-demo: $(DEMO_READY)  ## Run the paper's experiment, shortened, then watch the service learn: two minutes.
+demo:  ## Run the paper's experiment, shortened, then watch the service learn: two minutes.
 	@rm -rf build/demo && mkdir -p build/demo
 	@$(MAKE) --no-print-directory compiled
 	$(BIN)/shoal compare --policies $(FIVE),shoal --horizon 5000 --runs 4 --out build/demo/paper
