@@ -62,7 +62,7 @@ def serve(
     stores: Stores,
     *,
     clock: Clock = system_clock,
-    body_seconds: float = 2.0,
+    body_seconds: float = 20.0,
     tick_seconds: float = 3600,
     floor: int = 1,
     port: int = 0,

@@ -101,7 +101,8 @@ def fit_clusters(
     scale = pairs.n_users * users[:, None]
     for _ in range(N_CLUSTER_STEPS):
         logs = log_likelihood(pairs, moments, kinds) + np.log(shares)
-        member = np.exp(logs - logsumexp(logs, axis=1, keepdims=True)) * scale
+        member = np.exp(logs - logs.max(axis=1, keepdims=True))
+        member *= scale / member.sum(axis=1, keepdims=True)
         rows, sums = member.T @ pairs.counts, member.T @ pairs.sums
         kinds = (sums + shrinkage * moments.arm_means) / (rows + shrinkage)
         shares = np.maximum(member.sum(axis=0), 1e-9)
