@@ -235,14 +235,21 @@ def test_price_names_the_option_in_refusals_of_a_log(tmp_path: Path) -> None:
 
 def test_price_plays_rewards_like_those_of_the_log(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    bought = rng.random(3_000) < 0.3
+    users, arms = np.arange(3_000) % 100, np.arange(3_000) // 100 % 3
+    bought = rng.random(3_000) < np.where(users % 3 == arms, 0.7, 0.1)
     euros = np.where(bought, rng.lognormal(3.5, 0.7, 3_000), 0.0).round(2)
     for rewards, scale, kind in (
         (bought.astype(int), [], "bernoulli"),
         (euros, ["--scale", "p99"], "bounded"),
     ):
         rows = [f"u{i % 100},a{i // 100 % 3},{reward}" for i, reward in enumerate(rewards)]
-        command = [*write_log(tmp_path / "log.csv", "user,arm,reward", rows), *scale, "--json"]
+        command = [
+            *write_log(tmp_path / "log.csv", "user,arm,reward", rows),
+            *scale,
+            "--json",
+            "--runs",
+            "2",
+        ]
         done = run(*command)
         assert done.exit_code == 0, done.output
         assert f"Rewards are played as {kind}; --rewards changes that." in done.stderr

@@ -161,9 +161,9 @@ def test_the_interval_joins_the_log_with_luck() -> None:
 def test_rewards_on_a_scale_are_played_as_such_from_python_too() -> None:
     """Unless the caller says otherwise; where their variance is far off, a note says so."""
     rng = np.random.default_rng(5)
-    euros = rng.normal(20.0, 2.0, 3_000)
-    rows = {"user": np.arange(3_000) % 100, "arm": np.arange(3_000) // 100 % 3, "reward": euros}
-    log = from_log(pl.DataFrame(rows), scale="range")
+    users, arms = np.arange(3_000) % 100, np.arange(3_000) // 100 % 3
+    euros = rng.normal(np.where(users % 3 == arms, 26.0, 20.0), 2.0)
+    log = from_log(pl.DataFrame({"user": users, "arm": arms, "reward": euros}), scale="range")
     assert log.population.rewards == "bounded"
     arguments: dict[str, Any] = {
         "population": log.population, "horizon": 20, "min_group_sizes": [5], "n_runs": 2,
