@@ -233,6 +233,25 @@ def test_price_names_the_option_in_refusals_of_a_log(tmp_path: Path) -> None:
     assert "nothing can be learnt from this log" in refusal(*zeros)
 
 
+def test_price_leaves_out_default_sizes_above_the_users(tmp_path: Path) -> None:
+    means = tmp_path / "means.csv"
+    means.write_text("a,b\n" + "0.2,0.6\n0.6,0.2\n" * 15)
+    done = run("price", "--means", str(means), "--rounds", "20", "--runs", "2", "--json")
+    assert done.exit_code == 0, done.output
+    assert "There are 30 users: groups of 50 are left out." in done.stderr
+    sizes = [cost["min_group_size"] for cost in json.loads(done.stdout)["costs"]]
+    assert sizes == [1, 5, 10, 20]
+    chosen = ["--min-group-size", "50"]
+    assert "n_users=30; got 50" in refusal("price", "--means", str(means), "--rounds", "9", *chosen)
+
+
+def test_price_refuses_bad_numbers_before_it_reads_a_log(tmp_path: Path) -> None:
+    command = ["price", "--log", str(tmp_path / "none.csv")]
+    assert "--rounds must be a whole number" in refusal(*command, "--rounds", "0")
+    assert "--runs must be" in refusal(*command, "--rounds", "9", "--runs", "1")
+    assert "at least 1; got 0" in refusal(*command, "--rounds", "9", "--min-group-size", "0")
+
+
 def test_price_plays_rewards_like_those_of_the_log(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     users, arms = np.arange(3_000) % 100, np.arange(3_000) // 100 % 3

@@ -169,6 +169,48 @@ def test_tastes_and_sessions_are_no_copies(most_rows: int, monkeypatch: pytest.M
     assert from_log(sessions, time="day").profile.duplicates_by_chance
 
 
+@pytest.mark.parametrize("column", ["constant", "age", "list_price", "again"])
+def test_a_column_that_follows_from_another_tells_nothing_of_copies(column: str) -> None:
+    """Where users differ, their equal rows are no copies."""
+    rng = np.random.default_rng(3)
+    users, arms = rng.integers(40, size=4_000), rng.integers(3, size=4_000)
+    rewards = (rng.random(4_000) < np.where(users % 3 == arms, 0.95, 0.02)).astype(int)
+    further = {"constant": pl.lit("DE"), "age": pl.col("user") % 7, "list_price": pl.col("arm") * 5,
+               "again": pl.col("reward") + 1}  # fmt: skip
+    rows = pl.DataFrame({"user": users, "arm": arms, "reward": rewards})
+    rows = rows.with_columns(further[column].alias("further"))
+    assert from_log(rows).profile.duplicates is None
+    with pytest.raises(InvalidInputError, match="duplicates must be told by a further column"):
+        from_log(rows, drop_duplicates=True)
+
+
+def test_one_event_of_each_user_that_is_recorded_twice_is_a_copy() -> None:
+    events = visits(200).with_columns(user=pl.int_range(200), receipt=pl.int_range(200) + 10**6)
+    profile = from_log(pl.concat([events, events.head(30)])).profile
+    assert (profile.duplicates, profile.duplicates_by_chance) == (30, False)
+
+
+def test_a_column_has_one_role() -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        from_log(LOG, user="arm")
+    assert str(refused.value) == (
+        "columns must be different ones for user, arm, reward; got arm, arm, reward."
+    )
+
+
+def test_spaces_around_names_and_numbers_do_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("user , arm, reward\n" + "a, x, 1 \nb, y, 0\n" * 5)
+    assert from_log(path).report.rows_used == 10
+
+
+def test_numbers_that_are_days_are_dates() -> None:
+    days = pl.Series([20260130, 20260131, 20260201, 20260203, 20260202])
+    log = from_log(LOG.with_columns(t=days), time="t")
+    assert log.visits is not None
+    assert (log.visits.n_rounds, log.visits.round_length) == (5, "1d")
+
+
 def test_dates_that_could_be_read_either_way_are_flagged() -> None:
     days = ["03/01/2026", "04/01/2026", "05/01/2026", "03/02/2026", "01/01/2026"]
     profile = from_log(LOG.with_columns(day=pl.Series(days)), time="day").profile
@@ -194,6 +236,42 @@ def test_an_id_for_an_arm_is_refused_before_anything_is_computed() -> None:
 def test_equal_rewards_are_refused(reward: int) -> None:
     with pytest.raises(InvalidInputError, match=f"nothing can be learnt .* all 5 are {reward}"):
         from_log(LOG.with_columns(reward=pl.lit(reward)))
+
+
+def test_rare_sales_in_euros_are_refused_and_not_left_out() -> None:
+    """They are few of all rows, and all that the log tells."""
+    euros = pl.when(pl.int_range(1_000) % 50 == 0).then(20 + pl.int_range(1_000) % 7)
+    rows = visits(1_000).with_columns(reward=euros.otherwise(0))
+    with pytest.raises(InvalidInputError) as refused:
+        from_log(rows)
+    assert "must lie in [0, 1]; 20 of the 20 that are not 0 do not, such as 20.0" in str(
+        refused.value
+    )
+    written = rows.with_columns(reward=pl.format("{},390", "reward").replace({"0,390": "0"}))
+    with pytest.raises(InvalidInputError) as refused:
+        from_log(written)
+    assert "must be numbers; 20 of the 20 that are not 0 are not" in str(refused.value)
+    assert "Write 1390 for 1,390 if its comma separates thousands" in str(refused.value)
+    missing = visits(1_000, rate=0.02).with_columns(reward=pl.col("reward").cast(pl.String))
+    unknown = pl.when(pl.int_range(1_000) % 40 == 0).then(pl.lit("unknown"))
+    assert (
+        from_log(missing.with_columns(reward=unknown.otherwise("reward"))).report.not_numbers == 25
+    )
+
+
+def test_amounts_that_are_left_out_are_among_the_doubts() -> None:
+    rows = visits(1_000, rate=0.3)
+    some = pl.when(pl.int_range(1_000) % 40 == 0).then(3).otherwise("reward")
+    log = from_log(rows.with_columns(reward=some))
+    assert log.report.out_of_range == 25
+    assert any("25 rows with a reward outside [0, 1]" in doubt for doubt in log.population.doubts)
+    assert not any("outside" in doubt for doubt in from_log(rows).population.doubts)
+
+
+def test_the_99th_percentile_must_be_above_0() -> None:
+    euros = pl.when(pl.int_range(1_000) % 200 == 0).then(39.0).otherwise(0.0)
+    with pytest.raises(InvalidInputError, match="scale p99 needs a 99th percentile above 0; got 0"):
+        from_log(visits(1_000).with_columns(reward=euros), scale="p99")
 
 
 def test_the_report_says_what_one_stands_for() -> None:
@@ -263,7 +341,7 @@ def test_times_may_be_dates_or_numbers_and_nothing_else() -> None:
     assert numbers.profile.period == ("1.0", "5.0")
     day = datetime.date(2026, 1, 1)
     assert from_log(LOG.with_columns(t=pl.lit(day)), time="t").profile.period is not None
-    with pytest.raises(InvalidInputError, match="column 't' must be dates or numbers; 5 of 5"):
+    with pytest.raises(InvalidInputError, match=r"or dates such as .*; 5 of 5"):
         from_log(LOG.with_columns(t=pl.lit("soon")), time="t")
     with pytest.raises(InvalidInputError, match="time column 't' must hold times or numbers"):
         from_log(LOG.with_columns(t=pl.lit(value=True)), time="t")

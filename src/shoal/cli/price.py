@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 OPTIONS = {
     "at_least": "--at-least",
+    "columns": "--columns",
     "horizon": "--rounds",
     "min_user_rows": "--min-user-rows",
     "n_arms": "--arms",
@@ -132,7 +133,9 @@ def command(
         raise InvalidInputError("--rate needs --users and --arms beside it; got only some.")
     columns = experiment["columns"]
     with _options_named():
+        _check_numbers(experiment)
         source = _source(means_file, log_file, policy, experiment)
+        _leave_out_sizes(source, experiment)
     with console.progress(f"pricing with {policy}") as progress, _options_named():
         answer = price(rate=rate, policy=policy, progress=progress, **source, **experiment)
     files = {"means_file": means_file, "log_file": log_file, "columns": columns}
@@ -152,6 +155,32 @@ def command(
                 save(price_figure(content), folder / "price")
         if not as_json:
             click.echo(f"Answer and figure: {out}")
+
+
+def _check_numbers(experiment: dict[str, Any]) -> None:
+    """Refuse numbers that can't be right before a log is read."""
+    from shoal.model.numbers import whole_number
+
+    whole_number("horizon", experiment["horizon"])
+    if experiment["n_runs"] is not None:
+        whole_number("n_runs", experiment["n_runs"], least=2)
+    for size in experiment["min_group_sizes"]:
+        whole_number("min_group_size", size)
+
+
+def _leave_out_sizes(source: dict[str, Any], experiment: dict[str, Any]) -> None:
+    """Leave out default sizes that are larger than the population."""
+    context = click.get_current_context()
+    if context.get_parameter_source("min_group_sizes") is not ParameterSource.DEFAULT:
+        return
+    n_users = experiment["n_users"]
+    if n_users is None:
+        n_users = len(source["means"]) if "means" in source else source["population"].n_users
+    sizes = experiment["min_group_sizes"]
+    experiment["min_group_sizes"] = [size for size in sizes if size <= n_users]
+    if n_users < max(sizes):
+        left_out = ", ".join(str(size) for size in sizes if size > n_users)
+        click.echo(f"There are {n_users:,} users: groups of {left_out} are left out.", err=True)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import polars as pl
 WORDS = (("yes", "no"), ("y", "n"), ("ja", "nein"), ("oui", "non"), ("t", "f"), ("on", "off"))
 """Words for 1 and 0, in lower case."""
 
+THOUSANDS = r"^\s*[+-]?\d{1,3}(,\d{3})+\s*$"
 DECIMAL_COMMA = r"^\s*[+-]?[\d.\s]*\d,\d+\s*$"
 UNIT = r"^\s*[^\d\s+.,-]{0,3}\s*[+-]?[\d.,]*\d\s*[^\d\s.,]{0,3}\s*$"
 """A number with a unit or the sign of a currency before or after it."""
@@ -41,6 +42,8 @@ def number_hint(texts: pl.Series) -> str:
     for yes, no in WORDS:
         if set(by_word) <= {yes, no}:
             return f" Write 1 for {by_word.get(yes, yes)!r} and 0 for {by_word.get(no, no)!r}."
+    if texts.str.contains(THOUSANDS).mean() == 1.0:
+        return " Write 1390 for 1,390 if its comma separates thousands, else 1.390."
     if texts.str.contains(DECIMAL_COMMA).mean() == 1.0:
         return " Write decimals with a point, 39.00 and not 39,00."
     if texts.str.contains(UNIT).mean() == 1.0:

@@ -21,7 +21,7 @@ from shoal.instances import rows as log_rows
 from shoal.instances.assignment import find_uneven
 from shoal.instances.population import PairTotals, Population, estimate_population
 from shoal.instances.profile import LogProfile, profile_rows
-from shoal.instances.repeats import repeats_by_chance
+from shoal.instances.repeats import repeats_by_chance, telling_columns
 from shoal.instances.trend import remove_trend
 from shoal.instances.visits import Visits, count_visits
 from shoal.model.numbers import whole_number
@@ -30,6 +30,10 @@ from shoal.notebook import html_table
 
 MOST_LOG_ARMS = 100
 """Arms of a log: what their tastes have in common takes memory as the fourth power of them."""
+
+
+MANY_DROPPED = 0.01
+"""Rewards outside [0, 1] that are left out, for each 1 of the others, from which on it is noted."""
 
 
 class LogColumns(TypedDict, total=False):
@@ -128,7 +132,20 @@ class Log:
         """The posterior over populations; estimated when it is first asked for."""
         rng = np.random.default_rng([self.seed, 1])
         population = estimate_population(self.pairs, rng, halves=self.halves)
-        return replace(population, doubts=tuple(self.profile.doubts), rewards=self.rewards)
+        doubts = (*self.profile.doubts, *self._about_amounts)
+        return replace(population, doubts=doubts, rewards=self.rewards)
+
+    @property
+    def _about_amounts(self) -> list[str]:
+        """Say where rewards were dropped that may have been amounts."""
+        n_rows, total = self.report.out_of_range, float(self.pairs.sums.sum())
+        if n_rows <= MANY_DROPPED * total:
+            return []
+        return [
+            f"{count(n_rows, 'row')} with a reward outside [0, 1] "
+            f"{'was' if n_rows == 1 else 'were'} left out, where all others make up {total:,.4g}: "
+            "if they are amounts, choose a scale."
+        ]
 
     @property
     def means(self) -> FloatArray:
@@ -187,17 +204,17 @@ def from_log(
     names = _column_names(columns)
     frame = log_rows.read_log(log)
     rows = log_rows.select_columns(frame, names)
-    findings = _look_over(frame, names, drop_duplicates=drop_duplicates)
+    telling = telling_columns(frame, names)
+    findings = _look_over(frame, names, copies=bool(telling) and not drop_duplicates)
     if drop_duplicates:
-        rows = log_rows.select_columns(log_rows.drop_duplicates(frame), names)
+        rows = log_rows.select_columns(log_rows.drop_duplicates(frame, telling), names)
     counts = {"rows_read": frame.height, "duplicates_dropped": frame.height - rows.height}
-    only_three = frame.width <= 3
     del frame  # of ten million rows, more than half a gigabyte
     rows, dropped, scaling = _keep_usable(rows, names, scale, least)
     _check_variety(rows, names)
     report = LogReport(**counts, **dropped, rows_used=rows.height, scaling=scaling)
     log_read = _total(rows, report, round_length, seed)
-    if only_three:
+    if not telling:
         _check_copies(log_read.profile)
     return replace(log_read, profile=replace(log_read.profile, **findings))
 
@@ -211,11 +228,9 @@ def _column_names(columns: LogColumns) -> dict[str, str]:
     return {role: str(name) for role, name in names.items() if name is not None}
 
 
-def _look_over(
-    frame: pl.DataFrame, names: dict[str, str], *, drop_duplicates: bool
-) -> dict[str, Any]:
-    """Return what a profile says of the log as it was read."""
-    duplicates = None if drop_duplicates else log_rows.count_duplicates(frame)
+def _look_over(frame: pl.DataFrame, names: dict[str, str], *, copies: bool) -> dict[str, Any]:
+    """Return what a profile says of the log as it was read; of copies only where it can tell."""
+    duplicates = log_rows.count_duplicates(frame) if copies else None
     date = log_rows.ambiguous_date(frame[names["time"]]) if "time" in names else None
     return {
         "duplicates": duplicates,

@@ -4,7 +4,8 @@ In a log of user, arm, reward of 0 or 1 and day, many events coincide by chance,
 out would change the rates. Two rows that agree in all columns but the reward are different events
 if their rewards agree no more often than those of other rows of the same user and arm. Where
 rewards are too rare or rows too few to tell, the further columns and the time decide: a copy has
-the same number of a receipt or the same second, which different events hardly ever have.
+the same number of a receipt or the same second, which different events hardly ever have. A column
+that follows from the user, the arm or the reward, such as a user's age, tells nothing of copies.
 """
 
 from __future__ import annotations
@@ -37,9 +38,33 @@ class _Agreement(NamedTuple):
     """How often rows that agree in all other columns agree in this one too."""
 
     pairs: float
-    rate: float  # among rows that have less in common
+    others: float  # pairs that have less in common
+    rate: float  # among these
     excess: float  # agreements above that rate
     error: float
+
+
+def telling_columns(frame: pl.DataFrame, names: dict[str, str]) -> list[str]:
+    """Return the columns that can tell copies from other events of the same user, arm and reward.
+
+    Those are keys of the rows, and what does not follow from the user, the arm or the reward alone.
+
+    >>> rows = pl.DataFrame({"user": [1, 1, 2, 2], "arm": [1, 2, 1, 2], "reward": [0, 1, 0, 1],
+    ...                      "age": [30, 30, 40, 40], "day": [5, 6, 6, 5]})
+    >>> telling_columns(rows, {"user": "user", "arm": "arm", "reward": "reward"})
+    ['day']
+    """
+    roles = [names[role] for role in ("user", "arm", "reward")]
+    frame = _some_users(frame, roles[0])
+    n_rows = _n_different(frame, frame.columns)
+    different = {role: _n_different(frame, [role]) for role in roles}
+
+    def tells(name: str) -> bool:
+        return _n_different(frame, [name]) == n_rows or all(
+            _n_different(frame, [role, name]) > n for role, n in different.items()
+        )
+
+    return [name for name in frame.columns if name not in roles and tells(name)]
 
 
 def repeats_by_chance(frame: pl.DataFrame, names: dict[str, str]) -> bool:
@@ -53,24 +78,35 @@ def repeats_by_chance(frame: pl.DataFrame, names: dict[str, str]) -> bool:
     True
     """
     user, arm, reward = (names[role] for role in ("user", "arm", "reward"))
-    if frame.height > ROWS_COMPARED:
-        frame = frame.filter(pl.col(user).hash() % frame.height < ROWS_COMPARED)
-    rewards = _agreement(frame, reward, [[user, arm], [arm], []])
-    if rewards.pairs * (1 - rewards.rate) >= TELLING:
+    frame = _some_users(frame, user)
+    rewards = _agreement(frame, reward, [[user, arm]])
+    if rewards.others >= MANY_PAIRS and rewards.pairs * (1 - rewards.rate) >= TELLING:
         return rewards.excess <= ERRORS * rewards.error
     visit = [user, names["time"]] if "time" in names else [user]
-    others = [name for name in frame.columns if name not in names.values()]
+    others = [name for name in telling_columns(frame, names) if name not in names.values()]
     tests = [_agreement(frame, name, [visit, [user], []]) for name in others]
     if "time" in names:
         tests.append(_agreement(frame, names["time"], [[user], []]))
     return all(test.excess <= (RATIO - 1) * test.pairs * test.rate for test in tests)
 
 
+def _some_users(frame: pl.DataFrame, user: str) -> pl.DataFrame:
+    """Return all rows of some users, about ``ROWS_COMPARED`` together."""
+    if frame.height <= ROWS_COMPARED:
+        return frame
+    return frame.filter(pl.col(user).hash() % frame.height < ROWS_COMPARED)
+
+
+def _n_different(frame: pl.DataFrame, columns: list[str]) -> int:
+    """Return how many different rows there are in these columns."""
+    return frame.select(columns).hash_rows().n_unique()
+
+
 def _agreement(frame: pl.DataFrame, column: str, bases: Sequence[list[str]]) -> _Agreement:
     """Compare pairs that agree in all other columns with pairs that agree in a base alone."""
     rest = _sizes(frame, [name for name in frame.columns if name != column])
     pairs, copies = _pairs(rest), _pairs(_sizes(frame, frame.columns))
-    rate = _pairs(_sizes(frame, [column])) / _pairs(_sizes(frame, []))
+    rate, elsewhere = _pairs(_sizes(frame, [column])) / _pairs(_sizes(frame, [])), 0.0
     for base in bases:
         elsewhere = _pairs(_sizes(frame, base)) - pairs
         if elsewhere >= MANY_PAIRS or (base == bases[-1] and elsewhere > 0):
@@ -78,7 +114,7 @@ def _agreement(frame: pl.DataFrame, column: str, bases: Sequence[list[str]]) -> 
             break
     # Pairs of one group have rows in common, so that their agreements vary together.
     error = np.sqrt(rate * (1 - rate) * (rest * (rest - 1) ** 2).sum() / 2)
-    return _Agreement(pairs, rate, copies - pairs * rate, float(error))
+    return _Agreement(pairs, elsewhere, rate, copies - pairs * rate, float(error))
 
 
 def _sizes(frame: pl.DataFrame, columns: list[str]) -> FloatArray:

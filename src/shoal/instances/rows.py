@@ -4,7 +4,9 @@ Rows are compared by a hash of 64 bits: of ten million different rows, two have 
 probability of 3e-6.
 
 A few bad rows are left out and counted. Where more than ``MOST_BAD`` of the rewards are not numbers
-or not in [0, 1], the column or the scale is wrong and guessing would be worse than refusing.
+or not in [0, 1], the column or the scale is wrong and guessing would be worse than refusing. Where
+rewards are rare, such as sales, they may all be amounts: so the bad ones are compared with those
+that are not 0 as well.
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ from shoal.model.plurals import count
 MOST_BAD = 0.05
 """Share of the rewards that may be unusable."""
 
+MOST_AMOUNTS = 0.2
+"""Share of the rewards other than 0 that may be unusable for being amounts."""
+
 SCALES = {
     "percent": "divide by 100",
     "range": "the least becomes 0, the largest 1",
@@ -38,6 +43,9 @@ LEAST_PERCENT = 10.0
 
 DAY_AND_MONTH = r"^\s*(\d{1,2})[/.-](\d{1,2})[/.-]\d{4}\b"
 """Dates that begin with day and month, in either order."""
+
+FIRST_DAY, LAST_DAY = 19_000_101, 21_001_231
+"""Whole numbers between these that are all dates, written as year, month and day, are dates."""
 
 EPOCH = (1.0, 1e3, 1e6, 1e9)
 """Ticks a second of times that count from 1970."""
@@ -82,7 +90,8 @@ def read_log(log: Any) -> pl.DataFrame:
 def _read_file(path: Path) -> pl.DataFrame:
     try:
         if path.suffix.lower() == ".csv":
-            return pl.read_csv(path, infer_schema=False, glob=False)  # 003 is not 3
+            frame = pl.read_csv(path, infer_schema=False, glob=False)  # 003 is not 3
+            return _with_stripped_names(frame)
         if path.suffix.lower() == ".parquet":
             return pl.read_parquet(path, glob=False)
     except (OSError, pl.exceptions.PolarsError) as error:
@@ -90,6 +99,16 @@ def _read_file(path: Path) -> pl.DataFrame:
             _check_width(path)
         raise unreadable(path, error, hint=encoding_hint(error)) from error
     raise InvalidInputError(f"a log must end in .csv or .parquet; got {str(path)!r}.")
+
+
+def _with_stripped_names(frame: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the spaces around the names of columns."""
+    names = [name.strip() for name in frame.columns]
+    return frame.rename(dict(zip(frame.columns, names, strict=True))) if _differ(names) else frame
+
+
+def _differ(names: list[str]) -> bool:
+    return len(set(names)) == len(names)
 
 
 def _check_width(path: Path) -> None:
@@ -108,6 +127,11 @@ def _check_width(path: Path) -> None:
 
 def select_columns(frame: pl.DataFrame, names: dict[str, str]) -> pl.DataFrame:
     """Return the log's columns under the names of their roles."""
+    if not _differ(list(names.values())):
+        raise InvalidInputError(
+            f"columns must be different ones for {', '.join(names)}; got "
+            f"{', '.join(names.values())}."
+        )
     for role, name in names.items():
         if name not in frame.columns:
             raise UnknownColumnError(role, name, frame.columns)
@@ -119,14 +143,14 @@ def select_columns(frame: pl.DataFrame, names: dict[str, str]) -> pl.DataFrame:
     return frame.select(pl.col(name).alias(role) for role, name in names.items())
 
 
-def count_duplicates(frame: pl.DataFrame) -> int | None:
-    """Return how many rows repeat another in all columns; None where there are only three."""
-    return frame.height - frame.hash_rows().n_unique() if frame.width > 3 else None
+def count_duplicates(frame: pl.DataFrame) -> int:
+    """Return how many rows repeat another in all columns."""
+    return frame.height - frame.hash_rows().n_unique()
 
 
-def drop_duplicates(frame: pl.DataFrame) -> pl.DataFrame:
-    """Leave out rows that repeat another in all columns."""
-    if frame.width <= 3:
+def drop_duplicates(frame: pl.DataFrame, telling: list[str]) -> pl.DataFrame:
+    """Leave out rows that repeat another in all columns, where some column is ``telling``."""
+    if not telling:
         raise InvalidInputError(
             f"duplicates must be told by a further column such as the time: in a log of "
             f"{frame.columns} alone, equal rows may be different events."
@@ -144,7 +168,8 @@ def usable_rows(
     present = rows.filter(~pl.any_horizontal(pl.col("user", "arm", "reward").is_null()))
     number = pl.col("reward").cast(pl.Float64, strict=False)
     if rows.schema["reward"] == pl.String:
-        truth = pl.col("reward").str.to_lowercase().replace({"true": "1", "false": "0"})
+        text = pl.col("reward").str.strip_chars().str.to_lowercase()
+        truth = text.replace({"true": "1", "false": "0"})
         number = truth.cast(pl.Float64, strict=False)
     numbers = present.filter(number.is_not_null())
     dropped = {
@@ -152,7 +177,10 @@ def usable_rows(
         "not_numbers": present.height - numbers.height,
     }
     texts = present.filter(number.is_null())["reward"]
-    _refuse_many(texts, present.height, column, "be numbers", number_hint(texts))
+    with_digits = int(texts.cast(pl.String).str.contains(r"\d").sum())
+    _refuse_many(
+        texts, numbers.select(number), with_digits, column, "be numbers", number_hint(texts)
+    )
     finite = numbers.with_columns(number).filter(pl.col("reward").is_finite())
     dropped["not_finite"] = numbers.height - finite.height
     scaling = ""
@@ -161,7 +189,8 @@ def usable_rows(
     inside = finite.filter(pl.col("reward").is_between(0.0, 1.0))
     dropped["out_of_range"] = finite.height - inside.height
     outside = finite.filter(~pl.col("reward").is_between(0.0, 1.0))["reward"]
-    _refuse_many(outside, finite.height, column, "lie in [0, 1]", _offer(finite["reward"]))
+    above = int((outside > 1.0).sum())
+    _refuse_many(outside, inside, above, column, "lie in [0, 1]", _offer(finite["reward"]))
     return inside, dropped, scaling
 
 
@@ -172,12 +201,21 @@ def _offer(rewards: pl.Series) -> str:
     return f" Choose a scale: {'; '.join(f'{name} ({SCALES[name]})' for name in names)}."
 
 
-def _refuse_many(bad: pl.Series, n_rows: int, column: str, rule: str, offer: str) -> None:
-    if len(bad) <= MOST_BAD * n_rows:
+def _refuse_many(
+    bad: pl.Series, good: pl.DataFrame, n_amounts: int, column: str, rule: str, offer: str
+) -> None:
+    """Refuse too many bad rewards, or so many amounts that what is left would say little."""
+    n_rows = len(bad) + good.height
+    n_rewards = n_amounts + good.filter(pl.col("reward") != 0.0).height
+    if len(bad) > MOST_BAD * n_rows:
+        share = f"{len(bad):,} of {n_rows:,}"
+    elif n_amounts > MOST_AMOUNTS * n_rewards:
+        share = f"{n_amounts:,} of the {n_rewards:,} that are not 0"
+    else:
         return
     values = ", ".join(repr(value) for value in bad.unique(maintain_order=True).head(4))
     raise InvalidInputError(
-        f"rewards in column {column!r} must {rule}; {len(bad):,} of {n_rows:,} "
+        f"rewards in column {column!r} must {rule}; {share} "
         f"{'are' if rule.startswith('be ') else 'do'} not, such as {values}.{offer}"
     )
 
@@ -202,6 +240,11 @@ def _scaled(rows: pl.DataFrame, scale: str) -> tuple[pl.DataFrame, str]:
         if rows.height
         else (0.0, 0.0, 0.0)
     )
+    if scale == "p99" and most > 0 and top <= 0:
+        raise InvalidInputError(
+            f"scale p99 needs a 99th percentile above 0; got {top:g}, because so few rewards are "
+            f"above 0. Choose range ({SCALES['range']}) or positive ({SCALES['positive']})."
+        )
     n_cut = rows.filter((reward < 0) | (reward > top)).height
     meanings = {
         "percent": "1 stands for 100",
@@ -236,7 +279,8 @@ def ambiguous_date(times: pl.Series) -> str | None:
 def parse_times(rows: pl.DataFrame, column: str) -> pl.DataFrame:
     """Turn text in the time column into dates or numbers; rows without a time are left out.
 
-    Numbers that count from 1970 in seconds, or in a thousandth, millionth ... of them, are dates.
+    Numbers that count from 1970 in seconds, or in a thousandth, millionth ... of them, are dates,
+    and so are numbers such as 20260320.
     """
     times = rows["time"]
     if times.dtype == pl.String:
@@ -255,17 +299,27 @@ def parse_times(rows: pl.DataFrame, column: str) -> pl.DataFrame:
     if len(bad) > MOST_BAD * rows.height:
         values = ", ".join(repr(value) for value in bad.unique(maintain_order=True).head(4))
         raise InvalidInputError(
-            f"times in column {column!r} must be dates or numbers; {len(bad):,} of "
-            f"{rows.height:,} are not, such as {values}."
+            f"times in column {column!r} must be numbers, or dates such as 2026-03-20, 20.03.2026 "
+            f"or 2026-03-20 13:45; {len(bad):,} of {rows.height:,} are not, such as {values}."
         )
     return rows.with_columns(_dates(parsed).alias("time")).filter(pl.col("time").is_not_null())
 
 
 def _dates(times: pl.Series) -> pl.Series:
-    """Take numbers for dates where all lie in one of the ranges of ``EPOCH``."""
+    """Take numbers for dates where all lie in one of the ranges of ``EPOCH``, or are such days.
+
+    >>> _dates(pl.Series([20260228, 20260301])).to_list()
+    [datetime.date(2026, 2, 28), datetime.date(2026, 3, 1)]
+    >>> _dates(pl.Series([20260228, 20260229])).to_list()  # no such day in 2026
+    [20260228, 20260229]
+    """
     if times.dtype.is_temporal() or times.null_count() == len(times):
         return times
     low, high = (float(end) for end in (times.min(), times.max()))  # type: ignore[arg-type]
+    if FIRST_DAY <= low <= high <= LAST_DAY:
+        days = times.cast(pl.Int64).cast(pl.String).str.to_date("%Y%m%d", strict=False)
+        if days.null_count() == times.null_count():
+            return days
     for ticks in EPOCH:
         if FIRST_SECOND * ticks <= low <= high <= LAST_SECOND * ticks:
             return (times.cast(pl.Float64) * (1e6 / ticks)).cast(pl.Int64).cast(pl.Datetime("us"))

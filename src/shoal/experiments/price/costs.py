@@ -361,7 +361,8 @@ def _bands(references: FloatArray, population: Population | None) -> dict[str, I
     if population is not None:
         best = np.array([world.best_arm for world in population.worlds])
         gains = np.array([world.gain for world in population.worlds])
-        for name, values in (("best_arm", best), ("full_knowledge", best + gains)):
+        random = np.array([world.random_arm for world in population.worlds])
+        for name, values in zip(names, (best, best + gains, random), strict=True):
             low, median, high = population.range_of(values)
             bands[name] = Interval(median, low, high)
     return bands

@@ -27,6 +27,9 @@ MOST_ATOMS = 600
 N_STEPS = 80
 """Steps of expectation-maximisation: 20 leave clusters too smooth, 150 change little."""
 
+N_CENTRED = 10
+"""Times that atoms are moved back to their means after some were cut off."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class World:
@@ -42,6 +45,11 @@ class World:
     def best_arm(self) -> float:
         """Mean reward of the best single arm."""
         return float((self.weights @ self.atoms).max())
+
+    @property
+    def random_arm(self) -> float:
+        """Mean reward of a random arm."""
+        return float((self.weights @ self.atoms).mean())
 
     @property
     def most_lost(self) -> float:
@@ -89,7 +97,8 @@ def with_moments(
 
     The fit of the weights follows what the log estimates, also where the covariance that was drawn
     is larger or smaller, as it has to be for an interval. Two variances are restored: that of
-    users' level over all arms, and that of their tastes around it.
+    users' level over all arms, and that of their tastes around it. What leaves [0, 1] is cut off,
+    and the others are moved until the means are right.
     """
     n_arms = len(mean)
     deviations = atoms - weights @ atoms
@@ -101,6 +110,9 @@ def with_moments(
         drawn_variance = float(np.trace(projection @ covariance))
         moved += part * np.sqrt(drawn_variance / variance if variance > 0 else 1.0)
     inside: FloatArray = np.clip(moved, 0.0, 1.0)
+    for _ in range(N_CENTRED):
+        moved += mean - weights @ inside
+        inside = np.clip(moved, 0.0, 1.0)
     return inside
 
 
