@@ -204,6 +204,13 @@ def test_spaces_around_names_and_numbers_do_not_count(tmp_path: Path) -> None:
     assert from_log(path).report.rows_used == 10
 
 
+def test_text_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("user,arm,reward\na,x,1\nb,y,0\n", encoding="utf-16")
+    with pytest.raises(InvalidInputError, match=r"must be text in UTF-8; got another encoding"):
+        from_log(path)
+
+
 def test_numbers_that_are_days_are_dates() -> None:
     days = pl.Series([20260130, 20260131, 20260201, 20260203, 20260202])
     log = from_log(LOG.with_columns(t=days), time="t")

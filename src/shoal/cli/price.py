@@ -334,10 +334,12 @@ def _show(answer: Price) -> None:
         )
     else:
         drawn = f"Every run played {config['sample']:,} of the {config['n_users']:,} users given."
+    shown = any(cost.homogeneous is not None for cost in answer.costs)
+    alike = " All alike: totals that reveal everyone's reward." if shown else ""
     for line in (
         f"Reward per user and round; intervals are 95 %. Best single arm for everyone: "
         f"{_band(answer, 'best_arm')}; full knowledge: {_band(answer, 'full_knowledge')}; a random "
-        f"arm: {answer.mean_rate:.4f}. All alike: totals that reveal everyone's reward.",
+        f"arm: {answer.mean_rate:.4f}.{alike}",
         f"{drawn} {count(config['n_runs'], 'run')}, the same for every C.",
         *answer.notes,
         f"Recommendation: {_with_options(answer.recommendation)}",

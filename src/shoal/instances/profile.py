@@ -118,8 +118,8 @@ class LogProfile:
         kind = "0 or 1" if self.binary else f"{low:.4g} to {high:.4g}"
         text = (
             f"{count(self.users, 'user')}, {count(self.arms, 'arm')}, {count(self.rows, 'row')} "
-            f"({self.rows / self.users:.3g} a user, {self.rows_per_pair:.3g} a pair of user and "
-            f"arm, {self.pairs_observed:.0%} of the pairs occur); rewards {kind}, mean "
+            f"({short(self.rows / self.users)} a user, {short(self.rows_per_pair)} a pair of user "
+            f"and arm, {self.pairs_observed:.0%} of the pairs occur); rewards {kind}, mean "
             f"{self.mean_reward:.4g}"
         )
         return text + (f"; from {self.period[0]} to {self.period[1]}." if self.period else ".")
@@ -279,6 +279,15 @@ def _repeated_events(rows: pl.DataFrame) -> int:
     within = _number((groups["len"] * groups["variance"]).sum())
     same = within < SAME * n_repeated * _number(rows["reward"].var() or 0.0)
     return n_repeated if same and n_repeated > MANY_ROWS else 0
+
+
+def short(number: float) -> str:
+    """Write a number with three digits, or whole from 1,000 on.
+
+    >>> short(2.5), short(3_612.3)
+    ('2.5', '3,612')
+    """
+    return f"{number:.3g}" if number < 1_000 else f"{number:,.0f}"
 
 
 def _number(value: Any) -> float:

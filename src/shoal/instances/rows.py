@@ -82,6 +82,10 @@ def read_log(log: Any) -> pl.DataFrame:
             )
         return frame
     frame = _read_file(Path(log))
+    if "\0" in "".join(frame.columns):
+        raise InvalidInputError(
+            f"{log} must be text in UTF-8; got another encoding. Save it as UTF-8."
+        )
     if frame.is_empty():
         raise InvalidInputError(f"{log} has a header and no rows.")
     return frame
