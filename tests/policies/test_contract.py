@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -120,6 +120,48 @@ def test_a_state_that_a_file_does_not_give_back_is_found(kind: Any) -> None:
 @pytest.mark.parametrize("value", [{3: np.int64(2)}, float("nan"), (1, [None, "a"]), np.arange(3)])
 def test_a_state_that_a_file_gives_back_passes(value: Any) -> None:
     continues_from_its_state(partial(Counts, kind=lambda: value))
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+class Becomes(Greedy):
+    """Has an attribute of another kind, or longer, after its first round."""
+
+    changing = (*Greedy.changing, "estimate")
+
+    def __init__(
+        self, problem: Problem, *, rng: np.random.Generator, first: Any, then: Any
+    ) -> None:
+        super().__init__(problem, rng=rng)
+        self.estimate, self.then = first, then
+
+    def _learn(self, plan: Plan, feedback: Feedback) -> None:
+        super()._learn(plan, feedback)
+        self.estimate = self.then
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "place"),
+    [
+        (None, Pair(1, 2), "estimate"),
+        ([], [Pair(1, 2)], r"estimate\[0\]"),
+        ([Pair(1, 2)], [Pair(1, 2)] * 2, r"estimate\[1\]"),
+        (Pair(1, 2), None, "estimate"),
+        (None, np.random.default_rng(0), "estimate"),
+    ],
+)
+def test_a_part_that_is_not_what_it_was_when_it_was_made_is_named(
+    first: Any, then: Any, place: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=rf"^{place} must be of the kind that it was when"):
+        continues_from_its_state(partial(Becomes, first=first, then=then))
+
+
+def test_values_of_a_named_tuple_may_become_others() -> None:
+    continues_from_its_state(partial(Becomes, first=Pair(None, 0), then=Pair(np.ones(2), {1: 2})))
 
 
 def test_a_policy_that_forgets_is_told_about_changing() -> None:

@@ -15,6 +15,7 @@ from shoal.arrays import BoolArray, FloatArray, WholeArray
 from shoal.errors import InvalidInputError, ShoalError
 from shoal.model import Feedback, Plan, Problem, State, Stateful
 from shoal.model.numbers import generator, shortened, whole_number
+from shoal.model.state import check_parts
 from shoal.policies.beliefs import Beliefs
 
 HALF_95 = 1.959964  # deviations from the middle of a normal's 95 % interval to its end
@@ -39,6 +40,7 @@ class Origin(NamedTuple):
 
     policy: str  # a name, or module:Class
     options: Mapping[str, Any]
+    parts: Mapping[str, str]  # its parts when it was made
 
 
 class Policy(Stateful, ABC):
@@ -219,6 +221,8 @@ class Policy(Stateful, ABC):
 
     def state(self) -> State:
         """Return everything that changes in a run, the plan in play included."""
+        if self.origin is not None:
+            check_parts(self.origin.parts, self.parts())
         plan = self._pending
         pending = plan and {"arms": plan.arms, "groups": plan.groups, "repeats": plan.repeats}
         return super().state() | {"pending": pending}

@@ -25,6 +25,7 @@ from shoal.policies.own import (
     installed,
     label,
     load_maker,
+    unwrap,
 )
 from shoal.policies.paper.batched_elimination import BatchedElimination
 from shoal.policies.paper.explore_then_commit import ExploreThenCommit
@@ -242,7 +243,7 @@ def make_policy(
         raise InvalidInputError(
             f"{type(learner).__name__}.__init__ must call super().__init__(problem, rng=rng)."
         )
-    learner.origin = Origin(identity(policy), chosen)
+    learner.origin = Origin(identity(policy), unwrap(policy)[1] | chosen, learner.parts())
     return learner
 
 
@@ -264,7 +265,8 @@ def load_policy(path: str | Path, *, policy: PolicyLike | None = None) -> Policy
         if kind not in GENERATORS:
             raise LookupError(kind)
         rng = np.random.Generator(getattr(np.random, kind)())
-        learner = make_policy(maker, problem, rng=rng, options=content["options"])
+        options = _options_beside(maker, content["options"])
+        learner = make_policy(maker, problem, rng=rng, options=options)
         learner.restore(content["state"])
     except InvalidInputError:
         raise
@@ -289,6 +291,26 @@ def _known_maker(name: str, policy: PolicyLike | None, path: str | Path) -> Poli
             f"policy must be the one that was saved, {name!r}; got {identity(policy)!r}."
         )
     return policy
+
+
+def _options_beside(policy: PolicyLike, saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the saved options that a partial does not set; those that it sets must agree."""
+    from shoal.model.container import pack
+
+    maker, keywords = unwrap(policy)
+    options, defaults = dict(saved), find_policy(maker).options()
+    for name, value in keywords.items():
+        was = options.pop(name, defaults.get(name))
+        try:
+            same = pack(was) == pack(value)
+        except InvalidInputError:
+            same = False
+        if not same:
+            raise InvalidInputError(
+                f"{name} must be as it was saved, {shortened(was)}; got a partial of "
+                f"{identity(maker)} with {shortened(value)}."
+            )
+    return options
 
 
 def check_options(policy: PolicyLike, options: Mapping[str, Any]) -> dict[str, Any]:
