@@ -81,7 +81,7 @@ class Lists(Stateful):
     def __init__(self, seed: int, n_models: int = 1) -> None:
         self.generators = np.random.default_rng(seed).spawn(2)
         self.pairs = [Pair(seed, np.zeros(2)), Pair(seed, 0)]
-        self.nested = [[Pair(seed, 0)], [1]]
+        self.nested: list[list[Any]] = [[Pair(seed, 0)], [1]]
         self.models = [Inner() for _ in range(n_models)]
 
 

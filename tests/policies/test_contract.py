@@ -11,11 +11,17 @@ import numpy as np
 import pytest
 from tests.support.policies import Greedy
 
+from shoal.arrays import BoolArray
 from shoal.errors import InvalidInputError
 from shoal.model import Feedback, Plan, Problem
 from shoal.policies import POLICIES, Policy, make_policy
 from shoal.policies.base import Choice
-from shoal.policies.contract import CHECKS, continues_from_its_state, treats_shards_apart
+from shoal.policies.contract import (
+    CHECKS,
+    continues_from_its_state,
+    keeps_to_what_is_allowed,
+    treats_shards_apart,
+)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -120,6 +126,52 @@ def test_a_state_that_a_file_does_not_give_back_is_found(kind: Any) -> None:
 @pytest.mark.parametrize("value", [{3: np.int64(2)}, float("nan"), (1, [None, "a"]), np.arange(3)])
 def test_a_state_that_a_file_gives_back_passes(value: Any) -> None:
     continues_from_its_state(partial(Counts, kind=lambda: value))
+
+
+class Restricted(Greedy):
+    """Everyone plays the first arm that is allowed."""
+
+    changing = (*Greedy.changing, "mask")
+
+    def __init__(self, problem: Problem, *, rng: np.random.Generator) -> None:
+        super().__init__(problem, rng=rng)
+        self.mask = np.ones((problem.n_users, problem.n_arms), np.bool_)
+
+    def _choose(self) -> Choice:
+        return self.mask.argmax(axis=1), np.full(self.problem.n_users, -1), 1
+
+    def _allow(self, eligible: BoolArray) -> None:
+        self.mask = eligible
+
+
+class Forgetful(Restricted):
+    changing = Greedy.changing
+
+
+class Disobedient(Restricted):
+    def _allow(self, eligible: BoolArray) -> None:
+        pass
+
+
+class Present(Restricted):
+    """Groups users who have left."""
+
+    def _choose(self) -> Choice:
+        arms = self.mask.argmax(axis=1)
+        return arms, np.where(arms == 0, 0, -1), 1
+
+
+def test_a_policy_that_does_not_keep_to_what_is_allowed_is_found() -> None:
+    keeps_to_what_is_allowed(Restricted)
+    for broken in (Forgetful, Disobedient):
+        with pytest.raises(AssertionError, match="user 3 plays an arm that allow has ruled out"):
+            keeps_to_what_is_allowed(broken)
+    with pytest.raises(AssertionError, match="user 0 is in a group, to whom allow has left no arm"):
+        keeps_to_what_is_allowed(Present)
+
+
+def test_the_guarantee_keeps_to_what_is_allowed() -> None:
+    keeps_to_what_is_allowed(partial(make_policy, "shoal", options={"guarantee": True}))
 
 
 class Pair(NamedTuple):

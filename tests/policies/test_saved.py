@@ -151,6 +151,7 @@ def test_a_partial_is_saved_as_its_class_with_its_keywords(tmp_path: Path) -> No
 
 
 def test_an_option_that_a_file_cannot_hold_is_named(tmp_path: Path) -> None:
-    policy = make_policy(partial(Greedy, epsilon=len), PROBLEM, rng=np.random.default_rng(0))
+    maker = partial(Greedy, epsilon=len)  # type: ignore[arg-type]
+    policy = make_policy(maker, PROBLEM, rng=np.random.default_rng(0))
     with pytest.raises(InvalidInputError, match="option epsilon can't be saved"):
         policy.save(tmp_path / "learner")

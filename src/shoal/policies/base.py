@@ -184,12 +184,13 @@ class Policy(Stateful, ABC):
         self._pending = Plan(plan.arms, groups, problem=self.problem)
 
     def allow(self, eligible: ArrayLike) -> None:
-        """Set which arms each user may play from now on, (n_users, n_arms).
+        """Set which arms each user may play from the next plan on, (n_users, n_arms).
 
-        A user without any arm has left, or has not joined yet; an arm without any user is
-        retired. What was learnt is kept. A policy whose arms are fixed refuses.
+        A plan that waits for feedback stays. A user without any arm has left, or has not joined
+        yet; an arm without any user is retired. What was learnt is kept. A policy whose arms are
+        fixed refuses.
         """
-        mask = np.asarray(eligible)
+        mask = np.array(eligible, order="C")  # a copy: the caller may change its own
         shape = (self.problem.n_users, self.problem.n_arms)
         if mask.shape != shape or mask.dtype != np.bool_:
             raise InvalidInputError(
@@ -199,7 +200,7 @@ class Policy(Stateful, ABC):
         self._allow(mask)
 
     def _allow(self, eligible: BoolArray) -> None:
-        """Plan for what is ``eligible`` from now on; by default no policy can."""
+        """Plan for what is ``eligible`` from the next plan on; by default no policy can."""
         raise InvalidInputError(
             f"allow must be called on a policy that can restrict arms; got {type(self).__name__}."
         )

@@ -58,7 +58,7 @@ class Entry:
     @property
     def anonymous(self) -> bool:
         """Whether it sees totals alone; if not, it plays with a ``min_group_size`` of 1."""
-        return bool(getattr(self.policy, "anonymous", True))
+        return bool(_attribute(self.policy, "anonymous", True))
 
     def options(self) -> dict[str, Any]:
         """Return the options that may be set, with their defaults."""
@@ -195,16 +195,21 @@ def find_policy(policy: PolicyLike) -> Entry:
     else:
         maker = check_maker(policy)
     # Not that of a base class, which inspect.getdoc would return.
-    summary = inspect.cleandoc(getattr(maker, "__doc__", None) or "").partition("\n")[0]
+    doc = getattr(unwrap(maker)[0], "__doc__", None)
     return Entry(
         maker,
-        summary,
+        summary=inspect.cleandoc(doc or "").partition("\n")[0],
         needs="",
         guarantee="",
-        allows=getattr(maker, "_allow", Policy._allow) is not Policy._allow,
-        regroups=bool(getattr(maker, "takes_groups", False)),
-        takes_shards=bool(getattr(maker, "takes_shards", False)),
+        allows=_attribute(maker, "_allow", Policy._allow) is not Policy._allow,
+        regroups=bool(_attribute(maker, "takes_groups", False)),
+        takes_shards=bool(_attribute(maker, "takes_shards", False)),
     )
+
+
+def _attribute(maker: PolicyMaker, name: str, default: Any) -> Any:
+    """Return an attribute of a class or function; a partial has that of what it calls."""
+    return getattr(maker, name, getattr(unwrap(maker)[0], name, default))
 
 
 def make_policy(
