@@ -20,7 +20,8 @@ from shoal.model.numbers import plain, shortened
 from shoal.model.plan import Plan
 
 Rewards: TypeAlias = Mapping[Any, float] | Iterable[tuple[Any, float]]
-"""One round's rewards by user: a mapping, pairs, or a dataframe of two columns."""
+"""One round's rewards by user: a mapping, pairs, or a dataframe of the columns ``user`` and
+``reward``, or of two others in this order."""
 
 
 def add_up(plan: Plan, *rounds: Rewards) -> Feedback:
@@ -61,6 +62,8 @@ def pairs(rewards: Rewards) -> Iterable[tuple[Any, Any]]:
     """Return one round's (user, reward) pairs."""
     frame = read_frame(rewards)
     if frame is not None:
+        if {"user", "reward"} <= set(frame.columns):
+            frame = frame.select("user", "reward")
         if frame.width != 2:
             raise InvalidInputError(
                 f"rewards must have two columns, user and reward; got {frame.columns}."
