@@ -268,7 +268,7 @@ BAD: dict[str, tuple[Call, str]] = {
         r"rewards must have two columns, user and reward; got \['a', 'b', 'c'\]",
     ),
     # Rosters and the adapter.
-    "a string of users": (lambda: Roster("abc", arms=["x"]), "must be lists of ids; got one strin"),
+    "a string of users": (lambda: Roster("abc", arms=["x"]), "users must be a list of ids"),
     "a user joins twice": (lambda: Roster([1, 1], arms=["x"]), "user must join once; got 1 again"),
     "a stranger": (lambda: Roster([1], arms=["x"]).seat("z"), "on the roster; got 'z'"),
     "a decision of no arm": (

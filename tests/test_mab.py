@@ -12,7 +12,9 @@ import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 import pytest
 from mabwiser.mab import LearningPolicy
+from tests.support.policies import Greedy
 
+from shoal.errors import InvalidInputError
 from shoal.mab import MAB
 
 ARMS = ["email", "push", "letter"]
@@ -105,3 +107,57 @@ def test_a_repeated_plan_is_told_after_its_last_round() -> None:
     assert mab.policy.rounds == repeats
     assert mab.feedback is not None
     assert mab.feedback.released.max() == repeats
+
+
+@pytest.mark.parametrize("reward", [float("nan"), 2.0, None, "x"])
+@pytest.mark.parametrize("policy", ["random", "explore-then-commit"])
+def test_a_refused_call_leaves_no_trace(policy: str, reward: Any) -> None:
+    mab, other = (
+        MAB(ARMS, policy, users=USERS, min_group_size=5, horizon=600, seed=0) for _ in range(2)
+    )
+    for one in (mab, other):
+        one.partial_fit(one.predict(), [1.0] * 60, USERS)
+    for learn in (mab.fit, mab.partial_fit):
+        with pytest.raises(InvalidInputError, match=r"reward of user 'user-59' must be a number"):
+            learn([*mab.predict()] * 2, [1.0] * 119 + [reward], USERS * 2)
+    for one in (mab, other):
+        for _ in range(mab.policy.ask().repeats):
+            one.partial_fit(one.predict(), [1.0] * 60, USERS)
+    assert mab.policy.rounds == other.policy.rounds > 0
+    assert mab.n_unused == other.n_unused == 0
+    assert mab.predict() == other.predict()
+
+
+def test_the_rewards_of_users_who_played_another_arm_are_checked_too() -> None:
+    mab = MAB(["a", "b"], "random", users=range(20), min_group_size=5, seed=0)
+    with pytest.raises(InvalidInputError, match=r"reward of user 19 must be .* got 5\.0"):
+        mab.fit(["a"] * 60, [1.0] * 59 + [5.0], list(range(20)) * 3)
+    assert mab.policy.rounds == 0
+
+
+def test_rounds_after_the_last_are_refused_before_any_is_learnt() -> None:
+    mab = MAB(ARMS, "random", users=USERS, min_group_size=5, horizon=2, seed=0)
+    with pytest.raises(InvalidInputError, match="rounds must be at most horizon=2 in all; got 3"):
+        mab.fit(ARMS * 60, [1.0] * 180, USERS * 3)
+    assert mab.policy.rounds == 0
+
+
+class Failing(Greedy):
+    """Can't learn in its first round."""
+
+    fails = True
+
+    def _learn(self, plan: Any, feedback: Any) -> None:
+        if self.fails:
+            raise ZeroDivisionError
+        super()._learn(plan, feedback)
+
+
+def test_rewards_that_a_policy_could_not_learn_from_are_not_kept() -> None:
+    mab = MAB(ARMS, Failing, users=USERS, min_group_size=5, seed=0)
+    with pytest.raises(ZeroDivisionError):
+        mab.partial_fit(mab.predict(), [1.0] * 60, USERS)
+    assert mab.feedback is None
+    mab.policy.fails = False  # type: ignore[attr-defined]
+    mab.partial_fit(mab.predict(), [1.0] * 60, USERS)
+    assert mab.policy.rounds == 1

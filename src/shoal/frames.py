@@ -29,6 +29,19 @@ def read_frame(value: Any) -> pl.DataFrame | None:
     return pl.DataFrame([_read_column(column) for column in frame.iter_columns()])
 
 
+def is_frame(value: Any) -> bool:
+    """Say whether a value is a frame; a single column is none.
+
+    >>> is_frame([1, 2])
+    False
+    """
+    if isinstance(value, np.ndarray | list | tuple | range | dict):
+        return False
+    import narwhals as nw
+
+    return isinstance(nw.from_native(value, pass_through=True), nw.DataFrame | nw.LazyFrame)
+
+
 def _read_column(column: nw.Series[Any]) -> pl.Series:
     """Return a column as one of polars; text of pandas needs pyarrow there, or a list."""
     import polars as pl

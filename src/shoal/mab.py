@@ -18,6 +18,7 @@ from shoal.errors import InvalidInputError
 from shoal.frames import as_array
 from shoal.model import Feedback, Roster
 from shoal.model.numbers import plain, shortened, whole_number
+from shoal.model.totals import check_reward
 from shoal.policies import Policy, make_policy
 from shoal.policies.own import PolicyLike
 
@@ -83,8 +84,9 @@ class MAB:
 
     def fit(self, decisions: Any, rewards: Any, users: Any) -> None:
         """Forget everything, and learn from a history; see ``partial_fit``."""
+        rounds = self._rounds(decisions, rewards, users, n_played=0)
         self._start()
-        self.partial_fit(decisions, rewards, users)
+        self._play(rounds)
 
     def partial_fit(self, decisions: Any, rewards: Any, users: Any) -> None:
         """Learn from rewards: those of the arms that ``predict`` returned, or from a history.
@@ -97,22 +99,11 @@ class MAB:
         Parameters
         ----------
         decisions, rewards, users
-            The arm that was played, the reward in [0, 1] and the user's id: a row each.
+            The arm that was played, the reward in [0, 1] and the user's id: a row each. If one of
+            them is refused, nothing is learnt from any.
         """
-        for rewards_by_user in self._rounds(decisions, rewards, users):
-            plan = self.policy.ask()
-            arms = plan.arms
-            as_planned = {
-                user: reward
-                for user, (arm, reward) in rewards_by_user.items()
-                if self.roster.arms[arms[self.roster.seat(user)]] == arm
-            }
-            self.n_unused += len(rewards_by_user) - len(as_planned)
-            self._gathered.append(as_planned)
-            if len(self._gathered) == plan.repeats:
-                self.feedback = self.roster.add_up(plan, *self._gathered)
-                self._gathered.clear()
-                self.policy.tell(self.feedback)
+        n_played = self.policy.rounds + len(self._gathered)
+        self._play(self._rounds(decisions, rewards, users, n_played=n_played))
 
     def predict(self, users: Any = None) -> list[Any]:
         """Return an arm for each user, in order; by default for everyone."""
@@ -128,10 +119,28 @@ class MAB:
         )
         self.feedback, self.n_unused, self._gathered = None, 0, []
 
+    def _play(self, rounds: list[dict[Any, tuple[Any, float]]]) -> None:
+        """Play each round; one that fails leaves no reward behind."""
+        for rewards_by_user in rounds:
+            plan = self.policy.ask()
+            arms = plan.arms
+            as_planned = {
+                user: reward
+                for user, (arm, reward) in rewards_by_user.items()
+                if self.roster.arms[arms[self.roster.seat(user)]] == arm
+            }
+            gathered = [*self._gathered, as_planned]
+            if len(gathered) == plan.repeats:
+                feedback = self.roster.add_up(plan, *gathered)
+                self.policy.tell(feedback)
+                self.feedback, gathered = feedback, []
+            self._gathered = gathered
+            self.n_unused += len(rewards_by_user) - len(as_planned)
+
     def _rounds(
-        self, decisions: Any, rewards: Any, users: Any
+        self, decisions: Any, rewards: Any, users: Any, *, n_played: int
     ) -> list[dict[Any, tuple[Any, float]]]:
-        """Return round by round each user's arm and reward."""
+        """Return round by round each user's arm and reward, or refuse them all."""
         columns = {"decisions": decisions, "rewards": rewards, "users": users}
         rows = {name: _column(name, values) for name, values in columns.items()}
         if len({len(values) for values in rows.values()}) > 1:
@@ -145,10 +154,16 @@ class MAB:
                 raise InvalidInputError(
                     f"decisions must be of arms={self.arms}; got {shortened(arm)}."
                 )
+            check_reward(shortened(user), reward, bounded=self._problem.bounded)
             if counts[user] == len(rounds):
                 rounds.append({})
             rounds[counts[user]][user] = (arm, reward)
             counts[user] += 1
+        horizon = self._problem.horizon
+        if horizon is not None and n_played + len(rounds) > horizon:
+            raise InvalidInputError(
+                f"rounds must be at most {horizon=} in all; got {n_played + len(rounds)}."
+            )
         return rounds
 
 

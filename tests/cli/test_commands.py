@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from shoal.cli.main import COMMANDS, main
+from shoal.cli.options import read_options
 from shoal.policies import POLICIES
 
 SMALL = ["--users", "12", "--arms", "3", "--min-group-size", "2", "--horizon", "300"]
@@ -408,3 +409,9 @@ def test_means_outside_zero_and_one_are_refused_with_their_place(tmp_path: Path)
     assert done.exit_code == 2
     assert "user 1 on arm 1" in done.stderr
     assert "1.4" in done.stderr
+
+
+def test_numbers_are_read_as_python_writes_them() -> None:
+    pairs = ("a=.3", "b=+1", "c=-.5e1", "d=nan", "e=inf", "f=minimax", "g=5.", "h=[1]")
+    values = {"a": 0.3, "b": 1, "c": -5.0, "d": "nan", "e": "inf", "f": "minimax", "g": 5.0}
+    assert read_options(pairs) == values | {"h": [1]}

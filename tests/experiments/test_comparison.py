@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,12 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
+from tests.support.policies import Greedy
 
 from shoal import __version__
 from shoal.engines import LocalEngine
 from shoal.errors import InvalidInputError, ShoalError, UnknownNameError
-from shoal.experiments import Comparison, Setting, compare, simulate
+from shoal.experiments import Comparison, Setting, compare, price, simulate
 from shoal.experiments.cells import Cell
 from shoal.experiments.comparison import new_folder
 from shoal.figures import regret_figures, save
@@ -105,9 +107,29 @@ def test_a_whole_setting_may_be_passed_and_changed() -> None:
     assert changed.records.equals(compare(**SMALL, engine=HERE).records)
 
 
+def test_two_partials_of_one_class_are_told_to_have_names() -> None:
+    both = [partial(Greedy, epsilon=0.1), partial(Greedy, epsilon=0.5)]
+    with pytest.raises(InvalidInputError, match=r"must differ by name; .* Give each partial a"):
+        compare(**SMALL | {"policies": both}, engine=Idle())
+
+
+def test_one_round_is_no_plural() -> None:
+    shared = SMALL | {"policies": "random", "horizon": 1, "n_runs": 1}
+    result = compare(**shared, engine=HERE)
+    assert "of 12 users over 1 round, 1 run<" in result._repr_html_()
+    run = simulate("random", np.ones((12, 1)), min_group_size=3, horizon=1)
+    assert "random: 12 users, 1 arm, groups of at least 3, 1 round<" in run._repr_html_()
+
+
 def test_one_participation_for_each_user_is_refused_where_runs_are_side_by_side() -> None:
-    with pytest.raises(InvalidInputError, match="participation must be a number between 0 and 1"):
+    rule = "participation must be one number here; one for each user is taken by simulate of a sin"
+    with pytest.raises(InvalidInputError, match=rule):
         compare(**SMALL, participation=[0.5] * 12, engine=Idle())
+    with pytest.raises(InvalidInputError, match=rule):
+        price(rate=0.2, n_users=12, n_arms=3, horizon=10, min_group_sizes=3,
+              participation=[0.5] * 12, engine=Idle())  # fmt: skip
+    with pytest.raises(InvalidInputError, match=rule):
+        simulate(Greedy, np.ones((2, 12, 3)), min_group_size=3, horizon=5, participation=[0.5] * 24)
 
 
 def test_records_are_written_with_the_whole_configuration(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from shoal.engines import LocalEngine
-from shoal.experiments import compare, price
+from shoal.experiments import compare, price, simulate
 from shoal.figures import estimates_figure, price_figure, regret_figures, save, scaling_figure
 from shoal.figures.style import LABEL_GAP, label_places
 from shoal.palette import LIGHT
@@ -31,6 +31,13 @@ def test_a_figure_for_each_class_is_written_as_png_and_svg(tmp_path: Path) -> No
     text = svg.read_text()
     for label in ("random", "best-arm", "cumulative regret", "round"):
         assert label in text
+
+
+@pytest.mark.parametrize("sizes", [{"horizon": 1}, {"horizon": 20, "n_checkpoints": 1}])
+def test_a_run_of_one_checkpoint_is_drawn(sizes: dict[str, int], tmp_path: Path) -> None:
+    run = simulate("random", np.eye(6), min_group_size=2, **sizes)  # type: ignore[arg-type]
+    assert run.curves.size == 1
+    save(run.plot(), tmp_path / "regret")
 
 
 def test_the_price_figure_shows_both_panels_with_their_reference_lines(tmp_path: Path) -> None:

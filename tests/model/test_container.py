@@ -46,6 +46,18 @@ def test_what_is_not_plain_is_refused() -> None:
             pack(value)
 
 
+@pytest.mark.parametrize("key", [(1, 2), np.int64(3), np.float64(0.5), np.str_("a"), 2**70])
+def test_a_key_that_would_not_come_back_is_refused(key: object) -> None:
+    with pytest.raises(InvalidInputError, match=r"^keys of a dict in the state must be strings,"):
+        pack({"plays": {key: 1}})
+
+
+def test_keys_come_back_as_they_were() -> None:
+    for key in ("a", b"a", None, True, -5, 2**63 - 1, 0.5):
+        (copy,) = unpack(pack({key: 1}))
+        assert (type(copy), copy) == (type(key), key)
+
+
 @pytest.mark.parametrize(
     "name", [n for n, e in POLICIES.items() if e.anonymous and not e.hindsight]
 )

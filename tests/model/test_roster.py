@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+import polars as pl
 import pytest
 
 from shoal.errors import InvalidInputError
+from shoal.mab import MAB
 from shoal.model import Plan, Roster
 
 
@@ -62,3 +66,37 @@ def test_other_files_and_later_versions_are_refused(tmp_path: Path) -> None:
         Roster.load(path)
     with pytest.raises(InvalidInputError, match=r"strings or whole numbers.*got \(1,\)"):
         Roster([(1,)], arms=["x"]).save(path)
+    with pytest.raises(InvalidInputError, match="path must be a file that can be written"):
+        Roster(["a"], arms=["x"]).save(tmp_path / "nowhere" / "roster.json")
+
+
+FRAME = {"id": ["a", "b"], "age": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    "users", [20, None, "abc", pd.DataFrame(FRAME), pl.DataFrame(FRAME), pl.LazyFrame(FRAME)]
+)
+def test_what_holds_no_ids_is_refused(users: Any) -> None:
+    rule = r"must be a list of ids, such as frame\['id'\]; got"
+    with pytest.raises(InvalidInputError, match=f"^users {rule}"):
+        Roster(users, arms=["x"])
+    with pytest.raises(InvalidInputError, match=f"^arms {rule}"):
+        Roster(["a"], arms=users)
+    with pytest.raises(InvalidInputError, match=f"^users {rule}"):
+        MAB(["x"], users=users, min_group_size=2)
+    with pytest.raises(InvalidInputError, match=r"^users must be ids that can be keys of a dict"):
+        Roster(np.ones((3, 2)), arms=["x"])
+
+
+@pytest.mark.parametrize("column", [pd.Series(["a", "b"]), pl.Series(["a", "b"]), iter("ab")])
+def test_a_column_holds_ids(column: Any) -> None:
+    assert Roster(column, arms=["x"]).users == ["a", "b"]
+
+
+def test_a_reward_of_a_user_who_has_left_is_named_with_the_remedy() -> None:
+    roster = Roster(["a", "b", "c"], arms=["x"])
+    plan = Plan([0, 0, 0], [0, 0, 0], problem=roster.problem(min_group_size=2))
+    roster.leave("c")
+    with pytest.raises(InvalidInputError, match=r"got 'c'\. Leave out the rewards of users"):
+        roster.add_up(plan, {"a": 1.0, "c": 1.0})
+    assert roster.add_up(plan, {"a": 1.0, "b": 1.0}).totals.tolist() == [2.0]

@@ -3,7 +3,9 @@ from __future__ import annotations
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import pytest
 
+from shoal.errors import InvalidInputError
 from shoal.model import Stateful
 
 
@@ -71,3 +73,34 @@ def test_a_restored_object_shares_nothing_with_the_state() -> None:
     restored.queue.append((9, 9))
     assert state["inner"]["values"][0] == state["bundle"]["left"][0] == 0.0
     assert state["queue"] == [(1, 2)]
+
+
+class Lists(Stateful):
+    changing: ClassVar[tuple[str, ...]] = ("generators", "pairs", "nested", "models")
+
+    def __init__(self, seed: int, n_models: int = 1) -> None:
+        self.generators = np.random.default_rng(seed).spawn(2)
+        self.pairs = [Pair(seed, np.zeros(2)), Pair(seed, 0)]
+        self.nested: list[list[Any]] = [[Pair(seed, 0)], [1]]
+        self.models = [Inner() for _ in range(n_models)]
+
+
+def test_lists_of_generators_and_of_named_tuples_come_back_as_such() -> None:
+    first, second = Lists(seed=1), Lists(seed=2)
+    first.generators[1].random()
+    state = first.state()
+    second.restore(state)
+    assert second.generators[1].random() == first.generators[1].random()
+    assert isinstance(second.pairs[0], Pair)
+    assert second.pairs[1] == second.nested[0][0] == Pair(1, 0)
+    assert second.nested[1] == [1]
+    assert second.parts() == first.parts()
+    assert first.parts().items() >= {
+        "generators[1]": "Generator", "pairs[0]": "Pair", "nested[0][0]": "Pair",
+        "models[0]": "Inner",
+    }.items()  # fmt: skip
+
+
+def test_a_list_of_another_length_is_named() -> None:
+    with pytest.raises(InvalidInputError, match=r"models must be as long as .* 1; got 2 in the st"):
+        Lists(seed=1).restore(Lists(seed=1, n_models=2).state())

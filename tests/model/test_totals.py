@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 import polars as pl
@@ -61,3 +63,14 @@ def test_rewards_may_be_pairs_or_any_dataframe() -> None:
     expected = plan.add_up(rewards)
     for other in (rewards.items(), pd.DataFrame(columns), pl.LazyFrame(columns)):
         assert same(plan.add_up(other), expected)  # type: ignore[arg-type]
+
+
+def test_a_frames_columns_are_found_by_their_names() -> None:
+    plan = Plan(ARMS, GROUPS, problem=PROBLEM)
+    rewards = {"reward": [1.0, 0.0, 1.0], "day": [1, 1, 1], "user": [0, 1, 2]}
+    expected = plan.add_up({0: 1.0, 1: 0.0, 2: 1.0})
+    frames: list[Any] = [pl.DataFrame(rewards), pd.DataFrame(rewards).drop(columns="day")]
+    for frame in frames:
+        assert same(plan.add_up(frame), expected)
+    other: Any = pl.DataFrame({"who": [0, 1, 2], "liked": [1.0, 0.0, 1.0]})
+    assert same(plan.add_up(other), expected)

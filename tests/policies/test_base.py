@@ -3,8 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
 import pytest
+from tests.support.policies import Greedy
 
+from shoal.arrays import BoolArray
 from shoal.errors import InvalidInputError
 from shoal.model import Problem, Roster
 from shoal.policies import POLICIES, load_policy, make_policy
@@ -58,3 +61,32 @@ def test_a_plan_that_waits_is_shortened_and_saved_as_it_is_then(tmp_path: Path) 
         again.tell(again.ask().add_up({}, {}, {}))
         assert again.rounds == 3
         assert again.ask().repeats == plan.repeats - 3
+
+
+class Restricted(Greedy):
+    """Keeps what is allowed as it gets it."""
+
+    def _allow(self, eligible: BoolArray) -> None:
+        self.mask = eligible
+
+
+def test_what_is_allowed_does_not_follow_the_callers_array() -> None:
+    policy = Restricted(Problem(12, 2, 3), rng=np.random.default_rng(0))
+    array = np.ones((12, 2), np.bool_, order="F")
+    masks = [array, array.copy(order="C"), pd.DataFrame(array, copy=False)]
+    for mask in masks:
+        policy.allow(mask)
+        (mask if isinstance(mask, np.ndarray) else array)[:] = False
+        assert policy.mask.all()
+        assert policy.mask.flags.c_contiguous
+        array[:] = True
+
+
+def test_a_plan_that_waits_for_feedback_stays_when_arms_are_restricted() -> None:
+    policy = make_policy("shoal", Problem(12, 2, 3), rng=np.random.default_rng(0))
+    plan, mask = policy.ask(), np.ones((12, 2), np.bool_)
+    mask[:, plan.arms[0]] = False
+    policy.allow(mask)
+    assert policy.ask() is plan
+    policy.tell(plan.add_up({}))
+    assert (policy.ask().arms != plan.arms[0]).all()

@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from tests.support.policies import Greedy
 
+from shoal.arrays import BoolArray
 from shoal.errors import InvalidInputError
 from shoal.model import Feedback, Plan, Problem
 from shoal.policies import POLICIES, Policy, make_policy
 from shoal.policies.base import Choice
-from shoal.policies.contract import CHECKS, continues_from_its_state, treats_shards_apart
+from shoal.policies.contract import (
+    CHECKS,
+    continues_from_its_state,
+    keeps_to_what_is_allowed,
+    treats_shards_apart,
+)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -120,6 +126,94 @@ def test_a_state_that_a_file_does_not_give_back_is_found(kind: Any) -> None:
 @pytest.mark.parametrize("value", [{3: np.int64(2)}, float("nan"), (1, [None, "a"]), np.arange(3)])
 def test_a_state_that_a_file_gives_back_passes(value: Any) -> None:
     continues_from_its_state(partial(Counts, kind=lambda: value))
+
+
+class Restricted(Greedy):
+    """Everyone plays the first arm that is allowed."""
+
+    changing = (*Greedy.changing, "mask")
+
+    def __init__(self, problem: Problem, *, rng: np.random.Generator) -> None:
+        super().__init__(problem, rng=rng)
+        self.mask = np.ones((problem.n_users, problem.n_arms), np.bool_)
+
+    def _choose(self) -> Choice:
+        return self.mask.argmax(axis=1), np.full(self.problem.n_users, -1), 1
+
+    def _allow(self, eligible: BoolArray) -> None:
+        self.mask = eligible
+
+
+class Forgetful(Restricted):
+    changing = Greedy.changing
+
+
+class Disobedient(Restricted):
+    def _allow(self, eligible: BoolArray) -> None:
+        pass
+
+
+class Present(Restricted):
+    """Groups users who have left."""
+
+    def _choose(self) -> Choice:
+        arms = self.mask.argmax(axis=1)
+        return arms, np.where(arms == 0, 0, -1), 1
+
+
+def test_a_policy_that_does_not_keep_to_what_is_allowed_is_found() -> None:
+    keeps_to_what_is_allowed(Restricted)
+    for broken in (Forgetful, Disobedient):
+        with pytest.raises(AssertionError, match="user 3 plays an arm that allow has ruled out"):
+            keeps_to_what_is_allowed(broken)
+    with pytest.raises(AssertionError, match="user 0 is in a group, to whom allow has left no arm"):
+        keeps_to_what_is_allowed(Present)
+
+
+def test_the_guarantee_keeps_to_what_is_allowed() -> None:
+    keeps_to_what_is_allowed(partial(make_policy, "shoal", options={"guarantee": True}))
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+class Becomes(Greedy):
+    """Has an attribute of another kind, or longer, after its first round."""
+
+    changing = (*Greedy.changing, "estimate")
+
+    def __init__(
+        self, problem: Problem, *, rng: np.random.Generator, first: Any, then: Any
+    ) -> None:
+        super().__init__(problem, rng=rng)
+        self.estimate, self.then = first, then
+
+    def _learn(self, plan: Plan, feedback: Feedback) -> None:
+        super()._learn(plan, feedback)
+        self.estimate = self.then
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "place"),
+    [
+        (None, Pair(1, 2), "estimate"),
+        ([], [Pair(1, 2)], r"estimate\[0\]"),
+        ([Pair(1, 2)], [Pair(1, 2)] * 2, r"estimate\[1\]"),
+        (Pair(1, 2), None, "estimate"),
+        (None, np.random.default_rng(0), "estimate"),
+    ],
+)
+def test_a_part_that_is_not_what_it_was_when_it_was_made_is_named(
+    first: Any, then: Any, place: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=rf"^{place} must be of the kind that it was when"):
+        continues_from_its_state(partial(Becomes, first=first, then=then))
+
+
+def test_values_of_a_named_tuple_may_become_others() -> None:
+    continues_from_its_state(partial(Becomes, first=Pair(None, 0), then=Pair(np.ones(2), {1: 2})))
 
 
 def test_a_policy_that_forgets_is_told_about_changing() -> None:

@@ -257,6 +257,32 @@ def test_the_name_of_a_partial_is_that_of_its_class() -> None:
     assert own.label(maker) == "often"
 
 
+class Reference(Greedy):
+    """Sees everyone."""
+
+    anonymous = False
+    takes_groups = takes_shards = True
+
+    def _allow(self, eligible: Any) -> None:
+        pass
+
+
+def test_a_partial_has_the_attributes_of_its_class() -> None:
+    entry, other = find_policy(Reference), find_policy(partial(Reference, epsilon=0.5))
+    assert (other.anonymous, other.allows, other.regroups, other.takes_shards) == (
+        entry.anonymous, entry.allows, entry.regroups, entry.takes_shards,
+    ) == (False, True, True, True)  # fmt: skip
+    assert other.summary == entry.summary == "Sees everyone."
+
+    def make(problem: Problem, *, rng: np.random.Generator) -> Policy:
+        return Reference(problem, rng=rng)
+
+    assert find_policy(make).anonymous
+    make.anonymous = False  # type: ignore[attr-defined]
+    assert not find_policy(make).anonymous
+    assert simulate(make, **SMALL).problem.min_group_size == 1
+
+
 SOURCE = """
 from tests.support.policies import Greedy
 class Mine(Greedy):
@@ -329,6 +355,16 @@ def test_a_sweep_takes_a_class_that_can_be_found_again() -> None:
 
     with pytest.raises(InvalidInputError, match="policy must be defined in a module"):
         Configuration(policies=[Local])
+    with pytest.raises(InvalidInputError, match=r"options beside it.*got a partial of .*:Greedy"):
+        Configuration(policies=[partial(Greedy, epsilon=0.5)])
+
+
+def test_arguments_of_other_types_are_named_by_a_sweep(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"such as read_configuration\(path\) .*'s.toml'"):
+        sweep("s.toml", tmp_path)  # type: ignore[arg-type]
+    for name, value in {"runs": [1, 2], "users": "many"}.items():
+        with pytest.raises(InvalidInputError, match=f"^{name} must be a whole number"):
+            Configuration(policies=["random"], **{name: value})  # type: ignore[arg-type]
 
 
 def test_the_command_line_finds_a_module_in_the_working_folder(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,3 +92,66 @@ def test_a_policy_that_cannot_be_made_again_or_written_is_refused(tmp_path: Path
     policy = make_policy("random", PROBLEM, rng=np.random.default_rng(0))
     with pytest.raises(InvalidInputError, match="path must be a file that can be written"):
         policy.save(tmp_path / "nowhere" / "learner")
+
+
+class Spawning(Greedy):
+    """Draws from a list of generators."""
+
+    changing = (*Greedy.changing, "generators")
+
+    def __init__(self, problem: Problem, *, rng: np.random.Generator) -> None:
+        super().__init__(problem, rng=rng)
+        self.generators = rng.spawn(3)
+
+    def _choose(self) -> Any:
+        arms = self.generators[1].integers(2, size=self.problem.n_users)
+        return arms, np.full(len(arms), -1), 1
+
+
+def test_a_list_of_generators_goes_on(tmp_path: Path) -> None:
+    policy = make_policy(Spawning, PROBLEM, rng=np.random.default_rng(0))
+    plans(policy, Arena(PROBLEM), 3)
+    policy.save(tmp_path / "learner")
+    again = load_policy(tmp_path / "learner", policy=Spawning)
+    assert plans(again, Arena(PROBLEM), 3) == plans(policy, Arena(PROBLEM), 3)
+
+
+def test_a_part_of_another_kind_is_named_when_it_is_saved(tmp_path: Path) -> None:
+    policy: Any = make_policy(Spawning, PROBLEM, rng=np.random.default_rng(0))
+    policy.generators.append(np.random.default_rng(1))
+    with pytest.raises(InvalidInputError, match=r"generators\[3\] must be of the kind"):
+        policy.save(tmp_path / "learner")
+
+
+class Other(Greedy):
+    """Another class with the same options."""
+
+
+def test_a_partial_is_saved_as_its_class_with_its_keywords(tmp_path: Path) -> None:
+    path, often = tmp_path / "learner", partial(Greedy, epsilon=0.5)
+    policy = make_policy(often, PROBLEM, rng=np.random.default_rng(0))
+    plans(policy, Arena(PROBLEM), 3)
+    policy.save(path)
+    same: tuple[PolicyLike, ...] = (often, Greedy, "tests.support.policies:Greedy")
+    for maker in same:
+        again: Any = load_policy(path, policy=maker)
+        assert again.epsilon == 0.5
+        again.save(tmp_path / "again")
+        assert (tmp_path / "again").read_bytes() == path.read_bytes()
+    with pytest.raises(
+        InvalidInputError, match=r"epsilon must be as it was saved, 0\.5; got .* 0\.7"
+    ):
+        load_policy(path, policy=partial(Greedy, epsilon=0.7))
+    with pytest.raises(InvalidInputError, match=r"the one that was saved, .*Greedy'; got .*Other'"):
+        load_policy(path, policy=partial(Other, epsilon=0.5))
+    make_policy(Greedy, PROBLEM, rng=np.random.default_rng(0)).save(path)
+    load_policy(path, policy=partial(Greedy, epsilon=0.1))  # the default
+    with pytest.raises(InvalidInputError, match=r"epsilon must be as it was saved, 0\.1; got"):
+        load_policy(path, policy=often)
+
+
+def test_an_option_that_a_file_cannot_hold_is_named(tmp_path: Path) -> None:
+    maker = partial(Greedy, epsilon=len)  # type: ignore[arg-type]
+    policy = make_policy(maker, PROBLEM, rng=np.random.default_rng(0))
+    with pytest.raises(InvalidInputError, match="option epsilon can't be saved"):
+        policy.save(tmp_path / "learner")

@@ -5,6 +5,7 @@ on as they are. Commands import this module whole: ``@options.problem``, ``@opti
 """
 
 import json
+import math
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -32,10 +33,10 @@ def split_names(text: str) -> list[str]:
 
 
 def read_options(pairs: tuple[str, ...]) -> dict[str, Any]:
-    """Read NAME=VALUE pairs; a value is JSON where it can be, a word otherwise.
+    """Read NAME=VALUE pairs; a value is JSON or a number where it can be, a word otherwise.
 
-    >>> read_options(("gamma=8", "grid=minimax"))
-    {'gamma': 8, 'grid': 'minimax'}
+    >>> read_options(("gamma=8", "epsilon=.3", "grid=minimax"))
+    {'gamma': 8, 'epsilon': 0.3, 'grid': 'minimax'}
     """
     options: dict[str, Any] = {}
     for pair in pairs:
@@ -45,8 +46,20 @@ def read_options(pairs: tuple[str, ...]) -> dict[str, Any]:
         try:
             options[name] = json.loads(value)
         except json.JSONDecodeError:
-            options[name] = value
+            options[name] = _number_or_word(value)
     return options
+
+
+def _number_or_word(text: str) -> int | float | str:
+    """Read a number as Python writes it, such as .3 or +1; anything else stays a word."""
+    for kind in (int, float):
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        if math.isfinite(number):
+            return number
+    return text
 
 
 def combined(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:

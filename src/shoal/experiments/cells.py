@@ -26,7 +26,7 @@ from shoal.experiments.run import N_CHECKPOINTS, Play, make_play
 from shoal.experiments.seeds import stream
 from shoal.experiments.setting import Setting, spell
 from shoal.kernels import compilation_notice
-from shoal.model.numbers import share, shortened
+from shoal.model.numbers import shortened
 from shoal.policies.own import PolicyLike, identity, is_sendable, label
 
 RUNS_PER_CELL = 20
@@ -54,7 +54,7 @@ class Cell:
 
     def __post_init__(self) -> None:
         """Refuse a participation for each user: runs of one cell are played side by side."""
-        share("participation", self.setting.participation)
+        self.setting.check_one_participation()
 
     @property
     def title(self) -> str:

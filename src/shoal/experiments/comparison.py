@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from operator import itemgetter
 from pathlib import Path
@@ -97,7 +98,7 @@ def compare(
     check_arguments(compare, setting)
     instances, policies = _lists(instances, policies, setting)
     by_policy = {label(policy): chosen for policy, chosen in (options or {}).items()}
-    check_names(instances, [label(policy) for policy in policies], by_policy)
+    check_names(instances, _labels(policies), by_policy)
     whole, matrix = setting_and_means(setting, means, base=PAPER_SETTING)
     instances = instances if matrix is None else (GIVEN,)
     n_runs = whole_number("n_runs", n_runs)
@@ -106,11 +107,9 @@ def compare(
         for name, p in product(instances, policies)
     }
     cells = [
-        Cell(replace(whole, instance=name), policy, chosen, first, count, means=matrix)
+        Cell(replace(whole, instance=name), policy, chosen, first, n, means=matrix)
         for (name, policy), chosen in resolved.items()
-        for first, count in blocks(
-            whole.n_users, n_runs, takes_shards=find_policy(policy).takes_shards
-        )
+        for first, n in blocks(whole.n_users, n_runs, takes_shards=find_policy(policy).takes_shards)
     ]
     config = _shared_config(whole, resolved, n_runs) | means_hash(matrix)
     return Comparison.from_runs(cells, run_cells(cells, engine=engine, progress=progress), config)
@@ -147,6 +146,16 @@ def _lists(
         [instances] if isinstance(instances, str) else instances,
         [policies] if one_policy else list(policies),
     )
+
+
+def _labels(policies: Sequence[PolicyLike]) -> list[str]:
+    """Return the policies' names; two partials of one class need names of their own."""
+    labels = [label(policy) for policy in policies]
+    if len(set(labels)) < len(labels) and any(isinstance(p, partial) for p in policies):
+        raise InvalidInputError(
+            f"policies must differ by name; got {labels}. Give each partial a __name__."
+        )
+    return labels
 
 
 def check_names(
@@ -248,7 +257,8 @@ class Comparison:
             if row["instance"] == instance
         ]
         return html_table(
-            f"Total regret of {config['n_users']:,} users over {config['horizon']:,} rounds, "
+            f"Total regret of {count(config['n_users'], 'user')} over "
+            f"{count(config['horizon'], 'round')}, "
             f"{count(config['n_runs'], 'run')}",
             ["instances", "policy", "regret", "± 95 %", "smallest group"],
             rows,

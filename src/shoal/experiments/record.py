@@ -10,6 +10,7 @@ import numpy as np
 
 from shoal.arrays import FloatArray, LongArray
 from shoal.model import Problem
+from shoal.model.plurals import count
 from shoal.notebook import as_text, html_table
 
 if TYPE_CHECKING:
@@ -85,8 +86,8 @@ class Run:
             ("options", as_text(dict(self.options)) or "none"),
         )
         caption = (
-            f"{self.policy}: {problem.n_users:,} users, {problem.n_arms} arms, groups of at least "
-            f"{problem.min_group_size}, {int(self.rounds[-1]):,} rounds"
+            f"{self.policy}: {count(problem.n_users, 'user')}, {count(problem.n_arms, 'arm')}, "
+            f"groups of at least {problem.min_group_size}, {count(int(self.rounds[-1]), 'round')}"
         )
         return html_table(caption, ["", "value"], rows)
 

@@ -24,7 +24,7 @@ from shoal.experiments.setting import (
 from shoal.frames import as_array
 from shoal.kernels import compilation_notice, kernel
 from shoal.model import Plan, Problem, State, Stateful
-from shoal.model.numbers import share, whole_number
+from shoal.model.numbers import whole_number
 from shoal.policies import find_policy, make_policy
 from shoal.policies.own import PolicyLike, label
 from shoal.policies.tuned import resolve_options
@@ -107,7 +107,7 @@ def _one_by_one(
     progress: Callable[[int], None] | None,
 ) -> Run:
     """Play the shards of a policy that takes none as problems of their own."""
-    share("participation", setting.participation)  # one a user would be split over the runs
+    setting.check_one_participation()  # one a user would be split over the runs
     runs = []
     for number, shard in enumerate(stack):
         alone = replace(setting, seed=int(stream(setting.seed, "shard", number).integers(2**32)))

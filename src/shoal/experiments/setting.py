@@ -84,6 +84,14 @@ seed=0, instance=uniform
         for name, value in plain.items():
             object.__setattr__(self, name, value)
 
+    def check_one_participation(self) -> None:
+        """Refuse one for each user where several runs or shards are played side by side."""
+        if np.ndim(self.participation):
+            raise InvalidInputError(
+                "participation must be one number here; one for each user is taken by simulate of "
+                f"a single matrix; got {shortened(self.participation)}."
+            )
+
     def as_json(self, *, without: tuple[str, ...] = ()) -> dict[str, Any]:
         """Return the fields by name, but for those in ``without`` and what is not set."""
         optional = ("instance_options", "turnover")

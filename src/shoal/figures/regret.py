@@ -93,7 +93,7 @@ def _domain(curves: pl.DataFrame, runs: pl.DataFrame | None) -> tuple[float, flo
     A line starts with its first regret above 0; a band is cut at the axis.
     """
     drawn = curves["mean"].to_list() + ([] if runs is None else runs["regret"].to_list())
-    highest = max(*drawn, *curves["high"].drop_nulls())
+    highest = max([*drawn, *curves["high"].drop_nulls()])
     if highest <= 0:
         return 0.5, 1.0  # nobody has lost anything
     return min(regret for regret in drawn if regret > LEAST_SHARE * highest), highest * 1.05

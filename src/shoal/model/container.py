@@ -10,6 +10,7 @@ import numpy as np
 from msgspec.msgpack import Ext
 
 from shoal.errors import InvalidInputError
+from shoal.model.numbers import shortened
 
 _ARRAY, _SCALAR, _TUPLE, _INTEGER = 1, 2, 3, 4
 
@@ -38,12 +39,24 @@ def _prepare(value: Any) -> Any:
     if isinstance(value, int):
         return value if -(2**63) <= value < 2**63 else Ext(_INTEGER, str(value).encode())
     if isinstance(value, dict):
-        return {_prepare(key): _prepare(item) for key, item in value.items()}
+        return {_check_key(key): _prepare(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_prepare(item) for item in value]
     if isinstance(value, tuple):
         return Ext(_TUPLE, pack(list(value)))
     raise InvalidInputError(f"state must be plain values and arrays; got {type(value).__name__}.")
+
+
+def _check_key(key: Any) -> Any:
+    """Return a key that comes back as it is, or refuse it."""
+    is_large = isinstance(key, int) and not -(2**63) <= key < 2**63
+    is_plain = key is None or isinstance(key, bool | int | float | str | bytes)
+    if is_plain and not is_large and not isinstance(key, np.generic):
+        return key
+    raise InvalidInputError(
+        "keys of a dict in the state must be strings, bytes, None, truth values or numbers of "
+        f"Python below 2**63; got {shortened(key)}, a {type(key).__name__}."
+    )
 
 
 def _restore(code: int, data: memoryview) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 from shoal.arrays import BoolArray
 from shoal.errors import InvalidInputError
 from shoal.files import write_atomically
+from shoal.frames import is_frame
 from shoal.model.feedback import Feedback
 from shoal.model.numbers import plain, shortened, whole_number
 from shoal.model.plan import Plan
@@ -52,14 +53,12 @@ class Roster:
     def __init__(
         self, users: Iterable[Hashable], *, arms: Sequence[Hashable], seats: int | None = None
     ) -> None:
-        if isinstance(arms, str) or isinstance(users, str):
-            raise InvalidInputError("users and arms must be lists of ids; got one string.")
-        self.arms = tuple(map(plain, arms))
+        self.arms = tuple(_ids("arms", arms))
         if len(set(self.arms)) < len(self.arms) or not self.arms:
             raise InvalidInputError(f"arms must name at least one, each once; got {arms!r}.")
         self._seat_of: dict[Any, int] = {}
         self._taken = 0
-        ids = list(users)
+        ids = _ids("users", users)
         self.n_seats = len(ids) if seats is None else whole_number("seats", seats)
         for user in ids:
             self.join(user)
@@ -130,8 +129,15 @@ class Roster:
         """Return the totals of a plan's groups, as ``Plan.add_up`` does, from rewards by id."""
         self._check(plan)
         return plan.add_up(
-            *([(self.seat(user), reward) for user, reward in pairs(each)] for each in rounds)
+            *([(self._reporter(user), reward) for user, reward in pairs(each)] for each in rounds)
         )
+
+    def _reporter(self, user: Hashable) -> int:
+        try:
+            return self.seat(user)
+        except InvalidInputError as error:
+            remedy = "Leave out the rewards of users who have left."
+            raise InvalidInputError(f"{error} {remedy}") from None
 
     def save(self, path: str | Path) -> None:
         """Write the roster as JSON; ids must be strings or whole numbers.
@@ -150,7 +156,12 @@ class Roster:
                 raise InvalidInputError(
                     f"ids must be strings or whole numbers to be saved; got {shortened(key)}."
                 )
-        write_atomically(Path(path), (json.dumps(content) + "\n").encode())
+        try:
+            write_atomically(Path(path), (json.dumps(content) + "\n").encode())
+        except OSError as error:
+            raise InvalidInputError(
+                f"path must be a file that can be written; got {str(path)!r}: {error.strerror}."
+            ) from None
 
     @classmethod
     def load(cls, path: str | Path) -> Roster:
@@ -184,3 +195,18 @@ class Roster:
                 f"plan must be for {self.n_seats} seats and {len(self.arms)} arms; "
                 f"got {shortened(plan)}."
             )
+
+
+def _ids(name: str, values: Any) -> list[Any]:
+    """Return ids as a list, or refuse what holds none: a string, a number or a whole frame."""
+    if isinstance(values, str) or not isinstance(values, Iterable) or is_frame(values):
+        raise InvalidInputError(
+            f"{name} must be a list of ids, such as frame['id']; got {shortened(values)}."
+        )
+    ids = [plain(value) for value in values]
+    for value in ids:
+        if not isinstance(value, Hashable):
+            raise InvalidInputError(
+                f"{name} must be ids that can be keys of a dict; got {shortened(value)}."
+            )
+    return ids

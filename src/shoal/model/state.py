@@ -4,11 +4,13 @@ A ``Stateful`` object names the attributes that change while it runs. Its state 
 values only (numbers, strings, arrays, lists, dicts), so that any store can keep it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any, ClassVar
 
 import numpy as np
+
+from shoal.errors import InvalidInputError
 
 State = dict[str, Any]
 
@@ -18,7 +20,8 @@ class Stateful:
 
     changing: ClassVar[tuple[str, ...]] = ()
     """Attributes that change while it runs: plain values, arrays, generators, Stateful objects,
-    and lists or NamedTuples of these."""
+    and lists or NamedTuples of these. A restored object keeps its own generators, Stateful objects
+    and NamedTuples, so that these stay of the kind and number that they are when it is made."""
 
     earlier_names: ClassVar[Mapping[str, str]] = {}
     """What version 0.1 called some attributes and fields of NamedTuples."""
@@ -31,7 +34,12 @@ class Stateful:
         """Continue from ``state`` exactly as the object that it was taken from would have."""
         for name in self.changing:
             value = getattr(self, name)
-            setattr(self, name, _put(value, self._find(name, value, state)))
+            setattr(self, name, _put(name, value, self._find(name, value, state)))
+
+    def parts(self) -> dict[str, str]:
+        """Return the kind of everything in the state that is more than a plain value, by place."""
+        names = [name for name in self.changing if hasattr(self, name)]
+        return dict(part for name in names for part in _parts(name, getattr(self, name)))
 
     def _find(self, name: str, value: Any, state: State) -> Any:
         """Return what was saved of ``value``; version 0.1 saved a NamedTuple's fields one by one.
@@ -56,7 +64,7 @@ def _take(value: Any) -> Any:
     return deepcopy(value)
 
 
-def _put(value: Any, saved: Any) -> Any:
+def _put(name: str, value: Any, saved: Any) -> Any:
     """Return ``value`` in the state that was ``saved`` of it."""
     if isinstance(value, Stateful):
         value.restore(saved)
@@ -65,10 +73,53 @@ def _put(value: Any, saved: Any) -> Any:
         value.bit_generator.state = deepcopy(saved)
         return value
     if _is_named(value):
-        return type(value)(**{name: _put(getattr(value, name), saved[name]) for name in saved})
-    if isinstance(value, list) and any(isinstance(part, Stateful) for part in value):
-        return [_put(part, of_part) for part, of_part in zip(value, saved, strict=True)]
+        fields = {part: _put(f"{name}.{part}", getattr(value, part), saved[part]) for part in saved}
+        return type(value)(**fields)
+    if isinstance(value, list) and any(_parts(name, value)):
+        if len(saved) != len(value):
+            raise InvalidInputError(
+                f"{name} must be as long as when it is made, {len(value)}; "
+                f"got {len(saved)} in the state."
+            )
+        return [
+            _put(f"{name}[{i}]", *pair) for i, pair in enumerate(zip(value, saved, strict=True))
+        ]
     return deepcopy(saved)
+
+
+def _parts(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Yield place and kind of what a state holds that is more than a plain value."""
+    if isinstance(value, list):
+        for i, part in enumerate(value):
+            yield from _parts(f"{name}[{i}]", part)
+    elif isinstance(value, Stateful):
+        yield name, type(value).__name__
+        yield from ((f"{name}.{place}", kind) for place, kind in value.parts().items())
+    elif isinstance(value, np.random.Generator):
+        yield name, "Generator"
+    elif _is_named(value):
+        yield name, type(value).__name__
+        for part, content in value._asdict().items():
+            yield from _parts(f"{name}.{part}", content)
+
+
+def check_parts(before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """Refuse an object whose ``parts`` are not those that it was made with.
+
+    >>> check_parts({"models[0]": "Model"}, {"models[0]": "Model", "models[1]": "Model"})
+    Traceback (most recent call last):
+    shoal.errors.InvalidInputError: models[1] must be of the kind that it was when it was made, a \
+plain value or none: generators, NamedTuples, Stateful objects and lists of them keep their kind \
+and number; got Model.
+    """
+    for place in (*before, *after):
+        if before.get(place) != after.get(place):
+            was, now = (parts.get(place, "a plain value or none") for parts in (before, after))
+            raise InvalidInputError(
+                f"{place} must be of the kind that it was when it was made, {was}: generators, "
+                "NamedTuples, Stateful objects and lists of them keep their kind and number; "
+                f"got {now}."
+            )
 
 
 def _is_named(value: Any) -> bool:

@@ -20,7 +20,8 @@ from shoal.model.numbers import plain, shortened
 from shoal.model.plan import Plan
 
 Rewards: TypeAlias = Mapping[Any, float] | Iterable[tuple[Any, float]]
-"""One round's rewards by user: a mapping, pairs, or a dataframe of two columns."""
+"""One round's rewards by user: a mapping, pairs, or a dataframe of the columns ``user`` and
+``reward``, or of two others in this order."""
 
 
 def add_up(plan: Plan, *rounds: Rewards) -> Feedback:
@@ -61,6 +62,8 @@ def pairs(rewards: Rewards) -> Iterable[tuple[Any, Any]]:
     """Return one round's (user, reward) pairs."""
     frame = read_frame(rewards)
     if frame is not None:
+        if {"user", "reward"} <= set(frame.columns):
+            frame = frame.select("user", "reward")
         if frame.width != 2:
             raise InvalidInputError(
                 f"rewards must have two columns, user and reward; got {frame.columns}."
@@ -103,17 +106,27 @@ def _columns(plan: Plan, rewards: Rewards) -> tuple[BoolArray, FloatArray]:
                 f"a user must be a number between 0 and n_users-1={n_users - 1}; "
                 f"got {shortened(user)}. A Roster takes other ids."
             )
-        if not isinstance(value, int | float) or not (
-            0 <= value <= 1 if bounded else math.isfinite(value)
-        ):
-            rule = "a number between 0 and 1" if bounded else "a finite number"
-            missing = value is None or value != value
-            remedy = " Leave out users who have not reacted." if missing else ""
-            raise InvalidInputError(
-                f"the reward of user {number} must be {rule}; got {shortened(reward)}.{remedy}"
-            )
+        check_reward(number, reward, bounded=bounded)
         reports[number], values[number] = True, value
     return reports, values
+
+
+def check_reward(user: Any, reward: Any, *, bounded: bool) -> None:
+    """Refuse what is no reward of a user.
+
+    >>> check_reward(3, 1.5, bounded=True)
+    Traceback (most recent call last):
+    shoal.errors.InvalidInputError: the reward of user 3 must be a number between 0 and 1; got 1.5.
+    """
+    value = plain(reward)
+    if isinstance(value, int | float) and (0 <= value <= 1 if bounded else math.isfinite(value)):
+        return
+    rule = "a number between 0 and 1" if bounded else "a finite number"
+    missing = value is None or value != value
+    remedy = " Leave out users who have not reacted." if missing else ""
+    raise InvalidInputError(
+        f"the reward of user {user} must be {rule}; got {shortened(reward)}.{remedy}"
+    )
 
 
 def _sums(plan: Plan, reports: BoolArray, rewards: FloatArray) -> FloatArray:

@@ -15,6 +15,7 @@ from shoal.arrays import BoolArray, FloatArray, WholeArray
 from shoal.errors import InvalidInputError, ShoalError
 from shoal.model import Feedback, Plan, Problem, State, Stateful
 from shoal.model.numbers import generator, shortened, whole_number
+from shoal.model.state import check_parts
 from shoal.policies.beliefs import Beliefs
 
 HALF_95 = 1.959964  # deviations from the middle of a normal's 95 % interval to its end
@@ -39,6 +40,7 @@ class Origin(NamedTuple):
 
     policy: str  # a name, or module:Class
     options: Mapping[str, Any]
+    parts: Mapping[str, str]  # its parts when it was made
 
 
 class Policy(Stateful, ABC):
@@ -182,12 +184,13 @@ class Policy(Stateful, ABC):
         self._pending = Plan(plan.arms, groups, problem=self.problem)
 
     def allow(self, eligible: ArrayLike) -> None:
-        """Set which arms each user may play from now on, (n_users, n_arms).
+        """Set which arms each user may play from the next plan on, (n_users, n_arms).
 
-        A user without any arm has left, or has not joined yet; an arm without any user is
-        retired. What was learnt is kept. A policy whose arms are fixed refuses.
+        A plan that waits for feedback stays. A user without any arm has left, or has not joined
+        yet; an arm without any user is retired. What was learnt is kept. A policy whose arms are
+        fixed refuses.
         """
-        mask = np.asarray(eligible)
+        mask = np.array(eligible, order="C")  # a copy: the caller may change its own
         shape = (self.problem.n_users, self.problem.n_arms)
         if mask.shape != shape or mask.dtype != np.bool_:
             raise InvalidInputError(
@@ -197,7 +200,7 @@ class Policy(Stateful, ABC):
         self._allow(mask)
 
     def _allow(self, eligible: BoolArray) -> None:
-        """Plan for what is ``eligible`` from now on; by default no policy can."""
+        """Plan for what is ``eligible`` from the next plan on; by default no policy can."""
         raise InvalidInputError(
             f"allow must be called on a policy that can restrict arms; got {type(self).__name__}."
         )
@@ -219,6 +222,8 @@ class Policy(Stateful, ABC):
 
     def state(self) -> State:
         """Return everything that changes in a run, the plan in play included."""
+        if self.origin is not None:
+            check_parts(self.origin.parts, self.parts())
         plan = self._pending
         pending = plan and {"arms": plan.arms, "groups": plan.groups, "repeats": plan.repeats}
         return super().state() | {"pending": pending}

@@ -8,7 +8,8 @@ Run every check on a policy of your own::
         check(MyPolicy)
 
 A check takes a policy as ``make_policy`` does, a class or anything else that makes one from
-``(problem, rng=...)``, and raises AssertionError where the policy breaks the contract.
+``(problem, rng=...)``, and raises an error where the policy breaks the contract: AssertionError,
+what Shoal refuses (AnonymityError, InvalidInputError), or the policy's own.
 ``anonymous=False`` is for policies that only play problems with ``min_group_size = 1``. A policy
 that does not take shards is checked on problems without them.
 """
@@ -20,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.arrays import FloatArray, IntArray
+from shoal.arrays import BoolArray, FloatArray, IntArray
 from shoal.errors import ShoalError
 from shoal.model import Feedback, Plan, Problem, State
 from shoal.model.container import pack, unpack
@@ -164,6 +165,40 @@ def continues_from_its_state(make: PolicyLike, *, anonymous: bool = True) -> Non
         assert _equal(state, state_before), "the state changed while the policies went on"
 
 
+def keeps_to_what_is_allowed(make: PolicyLike, *, anonymous: bool = True) -> None:
+    """A policy that can restrict arms plans within the mask, also once it was saved and loaded."""
+    policy, arena = _start(make, TYPICAL, anonymous)
+    if type(policy)._allow is Policy._allow:
+        return
+    users = np.arange(policy.problem.n_users)
+    mask = np.ones((len(users), policy.problem.n_arms), np.bool_)
+    mask[users, users % policy.problem.n_arms] = False
+    mask[::8] = False  # they have left
+    policy.tell(arena.play(policy.ask()))
+    policy.allow(mask)
+    _stay_within(mask, policy, arena)
+    other, _ = _start(make, TYPICAL, anonymous, seed=99)
+    other.restore(_through_a_file(policy.state()))
+    plan = _stay_within(mask, policy, deepcopy(arena))
+    again = _stay_within(mask, other, arena)
+    assert _equal((plan.arms, plan.groups), (again.arms, again.groups)), (
+        "went on differently from its state after allow; what is allowed must be named in changing"
+    )
+
+
+def _stay_within(mask: BoolArray, policy: Policy, arena: Arena) -> Plan:
+    """Play a few plans, which must keep to a mask; return the last."""
+    present = np.flatnonzero(mask.any(axis=1))
+    for _ in range(3):
+        plan = policy.ask()
+        outside = present[~mask[present, plan.arms[present]]]
+        assert not len(outside), f"user {outside[0]} plays an arm that allow has ruled out"
+        gone = np.flatnonzero((plan.groups >= 0) & ~mask.any(axis=1))
+        assert not len(gone), f"user {gone[0]} is in a group, to whom allow has left no arm"
+        policy.tell(arena.play(plan))
+    return plan
+
+
 def works_at_the_edges(make: PolicyLike, *, anonymous: bool = True) -> None:
     """Tiny problems are played to their end."""
     for problem in EXTREMES:
@@ -228,6 +263,7 @@ CHECKS: tuple[Callable[..., None], ...] = (
     refuses_feedback_for_another_plan,
     repeats_itself_under_a_seed,
     continues_from_its_state,
+    keeps_to_what_is_allowed,
     works_at_the_edges,
     lives_with_withheld_groups,
     learns_from_merged_groups,

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from shoal.errors import InvalidInputError
-from shoal.model.numbers import shortened
+from shoal.model.numbers import plain, shortened
 from shoal.policies.base import Policy
 
 GROUP = "shoal.policies"
@@ -95,11 +95,30 @@ def label(policy: PolicyLike) -> str:
     return policy if isinstance(policy, str) else getattr(policy, "__name__", type(policy).__name__)
 
 
+def unwrap(policy: PolicyLike) -> tuple[PolicyLike, dict[str, Any]]:
+    """Return what a ``functools.partial`` calls, with the options that it sets; others as they are.
+
+    >>> from shoal.policies.baselines import Thompson
+    >>> unwrap(partial(Thompson, model="gaussian"))[1]
+    {'model': 'gaussian'}
+    """
+    options: dict[str, Any] = {}
+    while isinstance(policy, partial):
+        by_position = inspect.signature(policy.func).bind_partial(*policy.args).arguments
+        options = {**by_position, **policy.keywords, **options}
+        policy = policy.func
+    return policy, {name: plain(value) for name, value in options.items() if name != "rng"}
+
+
 def identity(policy: PolicyLike) -> str:
-    """Return the name by which any process that can import it finds a policy."""
-    if isinstance(policy, str):
-        return policy
-    return f"{policy.__module__}:{getattr(policy, '__qualname__', type(policy).__qualname__)}"
+    """Return the name by which any process that can import it finds a policy.
+
+    That of a ``functools.partial`` is the name of what it calls.
+    """
+    maker, _ = unwrap(policy)
+    if isinstance(maker, str):
+        return maker
+    return f"{maker.__module__}:{getattr(maker, '__qualname__', type(maker).__qualname__)}"
 
 
 def importable(policy: PolicyLike) -> str:
@@ -107,6 +126,11 @@ def importable(policy: PolicyLike) -> str:
     name = identity(policy)
     if isinstance(policy, str):
         return name
+    if isinstance(policy, partial):
+        raise InvalidInputError(
+            "policy must be a class or function with its options beside it, so that it can be "
+            f"found again; got a partial of {name}."
+        )
     module = sys.modules.get(policy.__module__)
     try:
         same = attrgetter(name.partition(":")[2])(module) is policy

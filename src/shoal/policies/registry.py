@@ -25,6 +25,7 @@ from shoal.policies.own import (
     installed,
     label,
     load_maker,
+    unwrap,
 )
 from shoal.policies.paper.batched_elimination import BatchedElimination
 from shoal.policies.paper.explore_then_commit import ExploreThenCommit
@@ -57,7 +58,7 @@ class Entry:
     @property
     def anonymous(self) -> bool:
         """Whether it sees totals alone; if not, it plays with a ``min_group_size`` of 1."""
-        return bool(getattr(self.policy, "anonymous", True))
+        return bool(_attribute(self.policy, "anonymous", True))
 
     def options(self) -> dict[str, Any]:
         """Return the options that may be set, with their defaults."""
@@ -194,16 +195,21 @@ def find_policy(policy: PolicyLike) -> Entry:
     else:
         maker = check_maker(policy)
     # Not that of a base class, which inspect.getdoc would return.
-    summary = inspect.cleandoc(getattr(maker, "__doc__", None) or "").partition("\n")[0]
+    doc = getattr(unwrap(maker)[0], "__doc__", None)
     return Entry(
         maker,
-        summary,
+        summary=inspect.cleandoc(doc or "").partition("\n")[0],
         needs="",
         guarantee="",
-        allows=getattr(maker, "_allow", Policy._allow) is not Policy._allow,
-        regroups=bool(getattr(maker, "takes_groups", False)),
-        takes_shards=bool(getattr(maker, "takes_shards", False)),
+        allows=_attribute(maker, "_allow", Policy._allow) is not Policy._allow,
+        regroups=bool(_attribute(maker, "takes_groups", False)),
+        takes_shards=bool(_attribute(maker, "takes_shards", False)),
     )
+
+
+def _attribute(maker: PolicyMaker, name: str, default: Any) -> Any:
+    """Return an attribute of a class or function; a partial has that of what it calls."""
+    return getattr(maker, name, getattr(unwrap(maker)[0], name, default))
 
 
 def make_policy(
@@ -242,7 +248,7 @@ def make_policy(
         raise InvalidInputError(
             f"{type(learner).__name__}.__init__ must call super().__init__(problem, rng=rng)."
         )
-    learner.origin = Origin(identity(policy), chosen)
+    learner.origin = Origin(identity(policy), unwrap(policy)[1] | chosen, learner.parts())
     return learner
 
 
@@ -264,7 +270,8 @@ def load_policy(path: str | Path, *, policy: PolicyLike | None = None) -> Policy
         if kind not in GENERATORS:
             raise LookupError(kind)
         rng = np.random.Generator(getattr(np.random, kind)())
-        learner = make_policy(maker, problem, rng=rng, options=content["options"])
+        options = _options_beside(maker, content["options"])
+        learner = make_policy(maker, problem, rng=rng, options=options)
         learner.restore(content["state"])
     except InvalidInputError:
         raise
@@ -289,6 +296,26 @@ def _known_maker(name: str, policy: PolicyLike | None, path: str | Path) -> Poli
             f"policy must be the one that was saved, {name!r}; got {identity(policy)!r}."
         )
     return policy
+
+
+def _options_beside(policy: PolicyLike, saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the saved options that a partial does not set; those that it sets must agree."""
+    from shoal.model.container import pack
+
+    maker, keywords = unwrap(policy)
+    options, defaults = dict(saved), find_policy(maker).options()
+    for name, value in keywords.items():
+        was = options.pop(name, defaults.get(name))
+        try:
+            same = pack(was) == pack(value)
+        except InvalidInputError:
+            same = False
+        if not same:
+            raise InvalidInputError(
+                f"{name} must be as it was saved, {shortened(was)}; got a partial of "
+                f"{identity(maker)} with {shortened(value)}."
+            )
+    return options
 
 
 def check_options(policy: PolicyLike, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,6 +28,11 @@ def save_policy(policy: Policy, path: str | Path) -> None:
             "a policy must be made by make_policy to be saved, which takes a class too; "
             f"got {type(policy).__name__} made directly."
         )
+    for name, value in policy.origin.options.items():
+        try:
+            pack(value)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"option {name} can't be saved: {error}") from None
     problem = policy.problem
     content = pack(
         {

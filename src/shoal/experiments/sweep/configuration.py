@@ -74,6 +74,9 @@ class Configuration:
         """Name policies so that a later process finds them; refuse a grid that no memory holds."""
         for key in AXES:
             object.__setattr__(self, key, _as_tuple(getattr(self, key)))
+        object.__setattr__(self, "runs", whole_number("runs", self.runs))
+        for n_users in _as_tuple(self.users):
+            whole_number("users", n_users, least=None)
         policies = tuple(importable(policy) for policy in _as_tuple(self.policies))
         object.__setattr__(self, "policies", policies)
         named = {

@@ -17,6 +17,7 @@ from shoal.experiments.record import Run
 from shoal.experiments.sweep.configuration import Configuration, differences
 from shoal.experiments.sweep.folder import SweepFolder, write_result
 from shoal.experiments.sweep.results import cell_records
+from shoal.model.numbers import shortened
 from shoal.policies.own import own_place
 
 SECONDS_BETWEEN_WRITES = 1.0
@@ -53,6 +54,11 @@ def sweep(
     progress
         Called with (what has just finished or "", work done, work in all).
     """
+    if not isinstance(configuration, Configuration):
+        raise InvalidInputError(
+            "configuration must be a Configuration, such as read_configuration(path) returns; "
+            f"got {shortened(configuration)}."
+        )
     folder, source = SweepFolder(Path(out)), None
     if configuration.tuned is None and folder.exists:
         configuration = replace(configuration, tuned=folder.configuration()["tuned"])
