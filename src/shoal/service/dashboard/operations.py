@@ -39,7 +39,7 @@ def open_round(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
             "more users first.",
             button="Open it anyway", back=f"/campaigns/{name}/users", number=str(number),
         )  # fmt: skip
-    page.aggregator.rounds.request(name, number)
+    page.aggregator.request_round(name, number)
     return redirect(f"/campaigns/{name}?done=opened")
 
 
