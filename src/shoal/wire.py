@@ -316,16 +316,23 @@ class LearnerProgress(msgspec.Struct, frozen=True):
     learnt: int
     reading: int = 0
 
+    @property
+    def furthest(self) -> int:
+        """Return the last round that the learner knows of."""
+        return max(self.planned, self.learnt, self.reading)
+
 
 class Sync(msgspec.Struct, frozen=True):
     """How far the learner is in each campaign, and how many seconds it will wait for work.
 
-    Campaigns are ``quarantined`` whose state it can't read.
+    Campaigns are ``quarantined`` whose state it can't read. Of those that were ``deleted`` it
+    remembers the last round: a restored backup of the aggregator may still have them.
     """
 
     campaigns: dict[str, LearnerProgress]
     wait: float = 0.0
     quarantined: list[str] = msgspec.field(default_factory=list)
+    deleted: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 class Task(msgspec.Struct, frozen=True):

@@ -58,6 +58,8 @@ def test_a_campaign_is_played_and_ended_from_the_command_line(live: Live, tmp_pa
     assert "round 1, open; 12 users" in shown
     assert "learner in touch" in shown
     assert "round 1 of news is released" in run(live, tmp_path, "campaign", "close", "news")
+    over = run(live, tmp_path, "campaign", "open", "news", "1", code=1)
+    assert "round 1 of news is released: it can't be opened again" in over
     assert "round 2 of news is open" in run(live, tmp_path, "campaign", "open", "news")
     closed = run(live, tmp_path, "campaign", "--json", "close", "news", "2")
     assert json.loads(closed) == {"round": 2, "state": "released"}

@@ -146,7 +146,10 @@ def test_operators_do_the_same_on_pages(sqlite_stores: Stores, tmp_path: Path) -
             assert "Tick the box" in send("user\nuser-0\n")
             assert "Nobody left" in send("name\nuser-0\n", sure="yes")
             left = send("user\nuser-0\nstranger\n", sure="yes")
-            assert "1 users leave from the next round on. Not in the campaign: 1." in left
+            assert "1 user leaves from the next round on. Not in the campaign: stranger." in left
+            many = send("user\n" + "\n".join(f"x{i}" for i in range(7)), sure="yes")
+            assert "0 users leave" in many
+            assert "Not in the campaign: x0, x1, x2, x3, x4 and 2 more." in many
             assert "Names erased: 1." in send("user\nuser-1\n", sure="yes", erase="yes")
             roster = live.aggregator.directory.roster("news")
             assert (roster.active[0], "user-0" in roster.seats) == (False, True)

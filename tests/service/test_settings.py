@@ -25,6 +25,7 @@ def test_settings_come_from_a_file_and_the_environment_wins(tmp_path: Path) -> N
         ("[agregator]\nport = 1\n", "setting must be a known name"),
         ("[aggregator]\nprot = 1\n", "setting of aggregator must be a known name"),
         ('[learner]\nport = "x"\n', "learner.port must be a whole number"),
+        ("[aggregator]\nmin_group_size_floor = 1\n", "floor must be at least 2; got 1"),
         ("port = [", "config must be a readable TOML file"),
     ],
 )

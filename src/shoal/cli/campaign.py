@@ -98,7 +98,11 @@ def open(  # noqa: A001
         if number > campaign["round"] and not yes:
             _check_users(campaign, number)
         state = _open(client, name, number, wait)
-        why = _not_open(number, client.campaign(name)) if state == "wanted" else ""
+        why = ""
+        if state == "wanted":
+            why = _not_open(number, client.campaign(name))
+        elif state != "open":
+            why = f"round {number} of {name} is {state}: it can't be opened again"
     if not why:
         show(options, {"round": number, "state": state}, f"round {number} of {name} is {state}")
         return

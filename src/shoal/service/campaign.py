@@ -36,6 +36,11 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 _OF_USER, _OF_WORD = r"A-Za-z0-9_~@:+=-", r"\x00-\x1f\x7f"
 USER = rf"^([.{_OF_USER}]{{3,128}}|[{_OF_USER}][.{_OF_USER}]?|\.[{_OF_USER}])$"
 WORD = rf"^([^{_OF_WORD}]{{3,64}}|[^{_OF_WORD}.][^{_OF_WORD}]?|\.[^{_OF_WORD}.])$"
+PATTERN_RULES = {
+    NAME: "must be 1 to 64 letters, digits or ._-, the first one a letter or digit",
+    USER: "must be 1 to 128 letters, digits or ._~@:+=-, but not . or ..",
+    WORD: "must be 1 to 64 characters in one line, but not . or ..",
+}
 # They turn the direction of what is written beside them: a name could look like another.
 BIDIRECTIONAL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 MOST_SEATS = 10_000_000
@@ -48,7 +53,7 @@ Word = Annotated[str, StringConstraints(pattern=WORD)]
 def _is_no_module(policy: str) -> str:
     """Refuse ``module:Class``: who may create a campaign does not decide what is imported."""
     if ":" in policy:
-        raise ValueError("must be the name of an installed policy")
+        raise ValueError(f"must be the name of an installed policy; got {policy!r}")
     return policy
 
 
@@ -68,7 +73,10 @@ class Schedule(Frozen):
     @model_validator(mode="after")
     def _in_order(self) -> Schedule:
         if self.close_after_hours > self.open_every_hours:
-            raise ValueError("close_after_hours must be at most open_every_hours")
+            raise ValueError(
+                "close_after_hours must be at most open_every_hours; "
+                f"got {self.close_after_hours:g} and {self.open_every_hours:g}"
+            )
         return self
 
 
@@ -120,14 +128,22 @@ class Campaign(Frozen):
     @model_validator(mode="after")
     def _whole(self) -> Campaign:
         if len(set(self.arms)) != len(self.arms):
-            raise ValueError("arms must have different names")
+            repeated = next(arm for arm in self.arms if self.arms.count(arm) > 1)
+            raise ValueError(f"arms must have different names; got {repeated[:40]!r} twice")
         if self.n_arms < len(self.arms):
-            raise ValueError("arm_slots must be at least the number of arms")
+            raise ValueError(
+                "arm_slots must be at least the number of arms; "
+                f"got {self.n_arms} for {len(self.arms)} arms"
+            )
         if self.min_reporters > self.seats:
-            raise ValueError("min_group_size + colluders must be at most seats")
+            raise ValueError(
+                "min_group_size + colluders must be at most seats; "
+                f"got {self.min_group_size} + {self.colluders} and {self.seats} seats"
+            )
         if self.holdout and min(self.n_held_out, self.seats - self.n_held_out) < self.min_reporters:
             raise ValueError(
-                "holdout must leave at least min_group_size + colluders seats inside and outside"
+                "holdout must leave at least min_group_size + colluders seats inside and outside; "
+                f"got {self.n_held_out} inside and {self.seats - self.n_held_out} outside"
             )
         return self
 

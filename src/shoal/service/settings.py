@@ -55,6 +55,11 @@ class AggregatorSettings:
                     f"commas; got {proxy!r}."
                 ) from None
         _check_log_format("aggregator", self.log_format)
+        if self.min_group_size_floor < 2:
+            raise InvalidInputError(
+                "aggregator.min_group_size_floor must be at least 2; "
+                f"got {self.min_group_size_floor}."
+            )
         if self.secure_cookies not in ("auto", "always"):
             raise InvalidInputError(
                 f"aggregator.secure_cookies must be auto or always; got {self.secure_cookies!r}."

@@ -5,7 +5,7 @@ import io
 import re
 
 from shoal.errors import InvalidInputError
-from shoal.service.campaign import USER
+from shoal.service.campaign import PATTERN_RULES, USER
 
 
 def read_users(data: bytes) -> list[str]:
@@ -41,9 +41,7 @@ def read_users(data: bytes) -> list[str]:
 
 def _check_user(user: str, line: int, lines: dict[str, int]) -> None:
     if not re.fullmatch(USER, user):
-        raise InvalidInputError(
-            f"line {line}: user must be 1 to 128 letters, digits or ._~@:+=-; got {user[:40]!r}."
-        )
+        raise InvalidInputError(f"line {line}: user {PATTERN_RULES[USER]}; got {user[:40]!r}.")
     if user in lines:
         raise InvalidInputError(
             f"line {line}: user must be new; {user!r} is on line {lines[user]} already."

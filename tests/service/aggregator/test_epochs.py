@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.support.live import serve
 from tests.support.service import TestClock, close, even, report, start, users
+from tests.support.stores import Stores
 
+from shoal.client import ServiceError
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.epochs import MAX_ABANDONED
 from shoal.service.problems import ProblemError
@@ -83,3 +86,25 @@ def test_a_round_that_nobody_plans_can_be_given_up(aggregator: Aggregator) -> No
     assert aggregator.epochs.abandon("news", 2) == 0  # a repeat changes nothing
     aggregator.rounds.request("news", 3)
     assert aggregator.rounds.get("news", 2).state == "abandoned"
+
+
+def test_no_round_is_opened_while_the_learner_is_ahead(stores: Stores) -> None:
+    with serve(stores) as live:
+        operator = live.client("operator", patience=0)
+        operator.create_campaign("news", arms=["a", "b"], min_group_size=3, seats=6)
+        operator.enrol("news", users(6))
+        sync = live.aggregator.epochs.sync_learner
+        sync({"news": LearnerProgress(2, 2)})
+        with pytest.raises(ServiceError) as ahead:
+            operator.open_round("news", 1, wait=0)
+        assert ahead.value.name == "learner-ahead"
+        assert live.aggregator.rounds.latest("news") is None
+        sync({})
+        assert operator.open_round("news", 1, wait=0).state == "wanted"
+        sync({"news": LearnerProgress(2, 2)})  # it was restored meanwhile
+        with pytest.raises(ServiceError) as ahead:
+            operator.open_round("news", 1, wait=0)
+        assert ahead.value.name == "learner-ahead"
+        operator.abandon("news", through=2)
+        assert operator.open_round("news", 2, wait=0).state == "abandoned"
+        assert operator.open_round("news", 3, wait=0).state == "wanted"

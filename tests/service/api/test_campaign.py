@@ -86,11 +86,16 @@ def test_creation_and_opening_are_idempotent_and_campaigns_can_not_change(
         ({"options": {"speed": 3}}, "must be a known name"),
         ({"options": {"exploration": "much"}}, "exploration must be a positive number"),
         ({"min_group_size": 40}, "n_users must be greater than min_group_size=40"),
-        ({"min_group_size": 41}, "at most seats"),
-        ({"min_group_size": 4.5}, "min_group_size"),
+        ({"min_group_size": 41}, " must be at most seats; got 41 + 0 and 40 seats"),
+        ({"min_group_size": 4.5}, "min_group_size must be a valid integer; got 4.5"),
+        ({"min_group_size": "5"}, "min_group_size must be a valid integer; got '5'"),
+        ({"seats": 0}, "seats must be greater than or equal to 1; got 0"),
+        ({"holdout": 0.01}, "seats inside and outside; got 0 inside and 40 outside"),
+        ({"arms": ["a", ".."]}, "arms.1 must be 1 to 64 characters in one line, but not . or .."),
+        ({"policy": "os:path"}, "policy must be the name of an installed policy; got 'os:path'"),
         ({"horizon": None}, "needs a horizon"),
-        ({"arms": ["red", "red"]}, "different names"),
-        ({"arms": []}, "arms"),
+        ({"arms": ["red", "red"]}, " arms must have different names; got 'red' twice"),
+        ({"arms": []}, "arms must have at least 1 item after validation, not 0."),
         ({"C": 4}, "C: Extra inputs are not permitted"),
         ({"schedule": {"open_every_hours": 1, "close_after_hours": 2}}, "at most open_every_hours"),
     ],
@@ -103,6 +108,40 @@ def test_a_campaign_that_can_not_work_is_refused_with_the_rule(
             live.client("operator").create_campaign("news", **{**DEFINITION, **change})
         assert (caught.value.name, caught.value.status) == ("invalid-input", 422)
         assert rule in str(caught.value)
+        assert "Value error" not in str(caught.value)
+
+
+def test_a_user_that_can_not_be_is_refused_with_the_rule(sqlite_stores: Stores) -> None:
+    with serve(sqlite_stores) as live:
+        operator = live.client("operator")
+        operator.create_campaign("news", **DEFINITION)
+        with pytest.raises(ServiceError) as caught:
+            operator.enrol("news", ["a b", "ann", *["."] * 5])
+        rule = "must be 1 to 128 letters, digits or ._~@:+=-, but not . or .."
+        assert str(caught.value).endswith(
+            f"join.0 {rule}; join.2 {rule}; join.3 {rule}; and 3 more."
+        )
+
+
+def test_erased_users_are_in_no_list_of_assignments(stores: Stores) -> None:
+    with serve(stores) as live:
+        operator, app = live.client("operator"), live.client("app")
+        operator.create_campaign("news", **DEFINITION)
+        operator.enrol("news", users(30))
+        operator.open_round("news", 1, wait=0)
+        live.work()
+        operator.withdraw("news", ["user-0", "user-7"], erase=True)
+        present = set(users(30)) - {"user-0", "user-7"}
+        assert set(app.assignments("news")) == present
+        headers = {"Authorization": f"Bearer {live.tokens['app']}"}
+        with httpx.Client(base_url=live.url, headers=headers) as raw:
+            path = "/v1/campaigns/news/assignments"
+            first = raw.get(path, params={"limit": 7}).json()
+            assert (set(first["assignments"]), first["next"]) == (set(users(9)) & present, 9)
+            lines = raw.get(path, headers={"Accept": "application/x-ndjson"}).text.splitlines()
+            assert {json.loads(line)["user"] for line in lines} == present
+            arrow = raw.get(path, headers={"Accept": "application/vnd.apache.arrow.stream"})
+            assert set(pl.read_ipc_stream(arrow.content)["user"]) == present
 
 
 def test_assignments_come_one_by_one_in_pages_as_ndjson_and_as_arrow(stores: Stores) -> None:

@@ -73,8 +73,7 @@ def test_a_user_who_is_erased_leaves_a_seat_and_no_name(stores: Stores) -> None:
             with pytest.raises(ServiceError, match="no part in this round"):
                 app.assignment("news", "user-2")
             shown = app.assignments("news")
-            assert not {"user-1", "user-2"} & set(shown)
-            assert len(shown) == 6
+            assert set(shown) == {"user-0", "user-3", "user-4", "user-5"}
         with pytest.raises(ServiceError, match="too few free seats"):
             operator.enrol("news", ["user-1"])  # as a new user
         operator.close_round("news", 1)

@@ -49,7 +49,7 @@ def test_users_come_from_a_file_all_or_none(live: Live, operator: Visitor) -> No
     assert "line 3: user must be 1 to 128 letters" in wrong
     assert roster("files").users == []
     assert "2 users were enrolled; 0 of the file" in upload(b"user\nann\nbob\n", sure="yes")
-    assert "1 users were enrolled; 2 of the file" in upload(b"user\nann\nbob\neve\n", sure="yes")
+    assert "1 user was enrolled; 2 of the file" in upload(b"user\nann\nbob\neve\n", sure="yes")
     assert roster("files").users == ["ann", "bob", "eve"]
     many = "\n".join(["user", *(f"u{i}" for i in range(998))]).encode()
     assert "too few free seats" in upload(many, sure="yes")

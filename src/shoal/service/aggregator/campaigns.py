@@ -7,14 +7,14 @@ always about one arm.
 """
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection, bindparam, insert, select, update
 
-from shoal.arrays import BoolArray, WholeArray
+from shoal.arrays import BoolArray, IntArray, WholeArray
 from shoal.policies.tuned import resolve_options
 from shoal.service import problems
 from shoal.service.aggregator import audit_log
@@ -29,6 +29,7 @@ from shoal.wire import ArmState, Moved
 
 ARCHIVED, DELETED = "archived", "deleted"
 _CHUNK = 500  # users in one statement
+_SEATS_AT_ONCE = 10_000  # that become Python numbers: a page needs few of them
 
 
 def offered(arms: Sequence[ArmState], number: int, n_slots: int) -> BoolArray:
@@ -68,6 +69,14 @@ class SeatedUsers:
         mask = np.zeros(n_seats, bool)
         mask[: len(self.active)] = self.active
         return mask
+
+    def named(self, arms: IntArray, *, after: int = 0) -> Iterator[int]:
+        """Return the seats from ``after`` on that play an arm and whose users are not erased."""
+        playing = np.flatnonzero(arms[after:] >= 0) + after
+        for start in range(0, len(playing), _SEATS_AT_ONCE):
+            for seat in playing[start : start + _SEATS_AT_ONCE].tolist():
+                if self.seats.get(self.users[seat]) == seat:
+                    yield seat
 
     def select(self, users: Iterable[str], *, active: bool) -> list[str]:
         """Return those of the users, each once, who have a seat and are active, or are not."""

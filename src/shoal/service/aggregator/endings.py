@@ -2,8 +2,8 @@
 
 An archived campaign opens no round and takes no user. Its users' names are replaced, and who was
 behind a total is forgotten, so that nothing can be learnt again from its releases. Deleting removes
-every row of it but one: its name is never given again, because the learner, which is told to forget
-it too, would take a new campaign for the old one.
+every row of it but one: its name is never given again, because the learner, which remembers how far
+the campaign was, would take a new one for it.
 """
 
 from dataclasses import dataclass

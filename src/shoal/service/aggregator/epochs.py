@@ -3,7 +3,8 @@
 A restored backup of the aggregator has forgotten rounds that were opened or released since. If it
 opened one of them again, two releases of one round would differ by a few users. So after every
 start nothing is released before the learner has said how far it is (``wire.LearnerProgress``). A
-release is shown to people only once the learner has it on record.
+release is shown to people only once the learner has it on record. It remembers campaigns that were
+deleted as well, for a backup may be older than that.
 
 A learner that knows of later rounds than this store is not followed by itself: it may be wrong, or
 lie, and an open round may hold reports that were acknowledged. Nothing is released, shown or
@@ -14,6 +15,7 @@ otherwise. A store without the campaign's later rounds loses nothing by waiting.
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from sqlalchemy import Connection, func, insert, select
 
@@ -56,7 +58,7 @@ class Epochs:
     def ahead(self, name: str) -> int | None:
         """Return the round that the learner says it knows of beyond this store's, if any."""
         claim = self._claims.get(name)
-        return None if claim is None else furthest(claim)
+        return None if claim is None else claim.furthest
 
     def n_ahead(self) -> int:
         """Return in how many campaigns the learner is ahead of this store."""
@@ -80,15 +82,21 @@ class Epochs:
         *,
         covers: Callable[[str], bool] = lambda name: True,
         quarantined: Collection[str] = (),
+        deleted: Mapping[str, int] = MappingProxyType({}),
     ) -> list[RoundRecord]:
         """Record how far the learner is; return the last rounds that it has work with.
 
-        A campaign that its token ``covers`` and it does not name is new to it.
+        A campaign that its token ``covers`` and it does not name is new to it. One that it knows to
+        be ``deleted`` is back by a restored backup: it was played up to that round.
         """
         self.heard_at = self._clock()
         work: list[RoundRecord] = []
-        for name in filter(covers, self._directory.names()):
-            current = progress.get(name, LearnerProgress(0, 0))
+        names = self._directory.names()
+        for name in self._claims.keys() - names:  # deleted since
+            del self._claims[name]
+        for name in filter(covers, names):
+            end = deleted.get(name, 0)
+            current = progress.get(name, LearnerProgress(end, 0, end))
             last = self._rounds.latest(name)
             self._record(name, last, current)
             (self._quarantined.add if name in quarantined else self._quarantined.discard)(name)
@@ -118,7 +126,7 @@ class Epochs:
         with self._rounds.change(name) as connection:
             last = rounds.latest(connection, name)
             number = last.number if last else 0
-            most = max(number, min(furthest(claim), number + MAX_ABANDONED) if claim else 0)
+            most = max(number, min(claim.furthest, number + MAX_ABANDONED) if claim else 0)
             if not max(number, 1) <= through <= most:
                 rule = f"from {max(number, 1)} to {most}" if most else "a round: there is none yet"
                 raise ProblemError(problems.INVALID, f"through must be {rule}; got {through}.")
@@ -134,15 +142,10 @@ class Epochs:
         return n_rounds
 
 
-def furthest(progress: LearnerProgress) -> int:
-    """Return the last round that the learner knows of."""
-    return max(progress.planned, progress.learnt, progress.reading)
-
-
 def is_ahead(last: RoundRecord | None, progress: LearnerProgress) -> bool:
     """Return whether the learner knows of more than a store whose last round this is."""
     number, state = (last.number, last.state) if last else (0, RELEASED)
-    if furthest(progress) > number or (state == WANTED and number <= progress.planned):
+    if progress.furthest > number or (state == WANTED and number <= progress.planned):
         return True
     return state in (WANTED, OPEN) and number <= max(progress.learnt, progress.reading)
 

@@ -217,8 +217,15 @@ class Releases:
             raise ProblemError(problems.ROUND_ABANDONED, f"Because {DAMAGED}.") from None
         self._keys.delete_ended()
         if document is not None:
-            self.on_release(document)
+            self._announce(document)
         return document
+
+    def _announce(self, document: StoredRelease) -> None:
+        """Call ``on_release``; the round is released, whatever comes of that."""
+        try:
+            self.on_release(document)
+        except Exception as error:
+            log.error("a release could not be announced: %s", type(error).__name__)
 
     def _releasable(self, connection: Connection, name: str, number: int) -> RoundRecord | None:
         """Return an open round, locked; None where it is released, or refuse."""

@@ -14,13 +14,13 @@ from shoal.service.aggregator.keys import RoundKeys
 from shoal.service.aggregator.notes import Notes
 from shoal.service.aggregator.releases import Releases
 from shoal.service.aggregator.report_queue import ReportQueue
-from shoal.service.aggregator.rounds import Rounds
+from shoal.service.aggregator.rounds import WANTED, Rounds
 from shoal.service.aggregator.tokens import Access
 from shoal.service.aggregator.witness import Witness
 from shoal.service.campaign import check_arm
 from shoal.service.clock import Clock, system_clock
 from shoal.service.notifier import Notifier
-from shoal.service.problems import INVALID, ProblemError
+from shoal.service.problems import INVALID, LEARNER_AHEAD, ProblemError
 from shoal.service.store import Database
 
 
@@ -65,6 +65,15 @@ class Aggregator:
         """Return how many rounds of a campaign were abandoned."""
         with self.database.read() as connection:
             return count_abandoned(connection, name)
+
+    def request_round(self, name: str, number: int) -> bool:
+        """Ask the learner for the next round, unless it is ahead; False where that is done."""
+        with self.rounds.lock:
+            last = self.rounds.latest(name)
+            last_planned = 0 if last is None else last.number - (last.state == WANTED)
+            if number > last_planned and self.epochs.ahead(name) is not None:
+                raise ProblemError(LEARNER_AHEAD)
+            return self.rounds.request(name, number)
 
     def add_arm(self, name: str, arm: str) -> bool:
         """Offer a new arm from the next round on; return False where it is offered already."""

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, select
 
 from shoal.errors import ShoalError
 from shoal.files import write_atomically
-from shoal.service.aggregator import audit_log, rounds
+from shoal.service.aggregator import audit_log, campaigns, rounds
 from shoal.service.aggregator.epochs import abandon_through
 from shoal.service.problems import STORE_AWAY, ProblemError
 from shoal.service.store import Database
@@ -57,8 +57,7 @@ class Witness:
             number = self._statement.audit  # 0: a new witness, or one of an empty store
             if number and audit_log.digest_of(connection, number) is None:
                 log.warning("the store is older than its witness")
-            names = connection.scalars(select(store.campaigns.c.name)).all()
-            for name in names:
+            for name in campaigns.names(connection):
                 number = self._statement.rounds.get(_key(connection, name), 0)
                 last = rounds.latest(connection, name)
                 ended = last is not None and last.state in (rounds.RELEASED, rounds.ABANDONED)

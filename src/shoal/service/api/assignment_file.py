@@ -2,7 +2,6 @@
 
 import threading
 
-import numpy as np
 from fastapi import APIRouter, Request, Response
 
 from shoal.client import table
@@ -47,10 +46,7 @@ def _file(aggregator: Aggregator, name: str, number: int) -> tuple[bytes, str]:
     with _making:
         known = roster.files.get(number)
         if known is None:
-            seats = [
-                seat for seat in np.flatnonzero(plan.arms >= 0).tolist()
-                if roster.seats.get(roster.users[seat]) == seat  # not erased
-            ]  # fmt: skip
+            seats = list(roster.named(plan.arms))
             arms = aggregator.directory.campaign(name).arms
             header = table.TableHeader(name, number, plan.hash, arms, len(seats))
             users = [roster.users[seat] for seat in seats]

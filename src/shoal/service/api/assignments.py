@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterator
+from itertools import islice
 from typing import Annotated
 
 import msgspec
@@ -10,6 +11,7 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
+from shoal.service.aggregator.campaigns import SeatedUsers
 from shoal.service.aggregator.rounds import FrozenPlan
 from shoal.service.problems import NOT_ACCEPTABLE, UNKNOWN_USER, ProblemError
 from shoal.service.web.access import Name, Service, User, allow
@@ -60,17 +62,17 @@ def read_assignments(
     accepted = request.headers.get("accept", "*/*")
     number = aggregator.rounds.fetch(name, number)
     plan = aggregator.rounds.plan(name, number)[1]
-    arms, users = aggregator.directory.campaign(name).arms, aggregator.directory.roster(name).users
+    arms, roster = aggregator.directory.campaign(name).arms, aggregator.directory.roster(name)
     if ARROW in accepted:
-        return _arrow(number, plan, arms, users)
+        return _arrow(number, plan, arms, roster)
     if NDJSON in accepted:
-        return StreamingResponse(_lines(number, plan, arms, users), media_type=NDJSON)
+        return StreamingResponse(_lines(number, plan, arms, roster), media_type=NDJSON)
     if not any(kind in accepted for kind in ("application/json", "application/*", "*/*")):
         rule = f"Accept must be application/json, {NDJSON} or {ARROW}."
         raise ProblemError(NOT_ACCEPTABLE, rule)
-    seats = np.flatnonzero(plan.arms[after:] >= 0)[: limit + 1] + after
-    page = {users[seat]: arms[plan.arms[seat]] for seat in seats[:limit].tolist()}
-    following = int(seats[limit]) if len(seats) > limit else None
+    seats = list(islice(roster.named(plan.arms, after=after), limit + 1))
+    page = {roster.users[seat]: arms[plan.arms[seat]] for seat in seats[:limit]}
+    following = seats[limit] if len(seats) > limit else None
     return _json(Page(number, page, following))
 
 
@@ -86,13 +88,13 @@ def _json(message: Assignment | Page) -> Response:
     return Response(msgspec.json.encode(message), media_type="application/json")
 
 
-def _arrow(number: int, plan: FrozenPlan, arms: list[str], users: list[str]) -> Response:
+def _arrow(number: int, plan: FrozenPlan, arms: list[str], roster: SeatedUsers) -> Response:
     import polars as pl
 
-    seats = np.flatnonzero(plan.arms >= 0)
+    seats = np.fromiter(roster.named(plan.arms), np.int64)
     frame = pl.DataFrame(
         {
-            "user": pl.Series(users, dtype=pl.String).gather(seats),
+            "user": pl.Series(roster.users, dtype=pl.String).gather(seats),
             "arm": pl.Series(arms, dtype=pl.String).gather(plan.arms[seats]),
         }
     )
@@ -101,9 +103,9 @@ def _arrow(number: int, plan: FrozenPlan, arms: list[str], users: list[str]) -> 
     return Response(body.getvalue(), media_type=ARROW, headers={"Shoal-Round": str(number)})
 
 
-def _lines(number: int, plan: FrozenPlan, arms: list[str], users: list[str]) -> Iterator[bytes]:
-    encode = msgspec.json.encode
-    seats = np.flatnonzero(plan.arms >= 0).tolist()
+def _lines(number: int, plan: FrozenPlan, arms: list[str], roster: SeatedUsers) -> Iterator[bytes]:
+    encode, users = msgspec.json.encode, roster.users
+    seats = list(roster.named(plan.arms))
     for start in range(0, len(seats), 10_000):
         yield b"".join(
             encode(Assignment(number, users[seat], arms[plan.arms[seat]])) + b"\n"

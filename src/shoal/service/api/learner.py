@@ -36,6 +36,7 @@ SyncBody = Annotated[
         campaigns=Annotated[dict[CampaignName, Progress], Field(max_length=100_000)],
         wait=Annotated[float, Field(ge=0, le=60, description="Seconds to wait for work.")],
         quarantined=Annotated[list[CampaignName], Field(max_length=100_000)],
+        deleted=Annotated[dict[CampaignName, Count], Field(max_length=100_000)],
     ),
 ]
 
@@ -54,6 +55,7 @@ async def read_tasks(known: SyncBody, aggregator: Service, holder: LearnerToken)
         known.campaigns,
         covers=holder.covers,
         quarantined=frozenset(known.quarantined),
+        deleted=known.deleted,
     )
     is_deleted = aggregator.directory.is_deleted
     names = await run_in_threadpool(lambda: [name for name in known.campaigns if is_deleted(name)])

@@ -7,6 +7,7 @@ other.
 
 import asyncio
 import re
+from contextlib import suppress
 from typing import Annotated
 
 import msgspec
@@ -29,9 +30,16 @@ MAX_COMMIT_SECONDS = 30.0  # that a request waits for its reports to be durable
 _PATH = re.compile(r"/v1/campaigns/([^/]+)/rounds/([1-9][0-9]{0,8})/reports")
 
 
+class UnreadBatch(msgspec.Struct):
+    """Reports that are counted and not read."""
+
+    reports: list[msgspec.Raw]
+
+
 router = APIRouter(prefix="/v1/campaigns/{name}/rounds/{number}", tags=["reports"])
 
 _decoder = msgspec.json.Decoder(Batch)
+_counter = msgspec.json.Decoder(UnreadBatch)
 _encoder = msgspec.json.Encoder()
 _PLACE = re.compile(r" - at `\$\.reports\[(\d+)\]")
 
@@ -61,7 +69,7 @@ async def _count(
     try:
         batch = _decoder.decode(body)
     except msgspec.ValidationError as error:
-        raise ProblemError(INVALID, _broken_rule(error)) from None
+        raise ProblemError(INVALID, _broken_rule(error, body)) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise ProblemError(MALFORMED) from None
     reports = [(report.user, report.reward) for report in batch.reports]
@@ -91,10 +99,13 @@ async def _count(
     return Response(_encoder.encode(refusals), media_type=JSON)
 
 
-def _broken_rule(error: msgspec.ValidationError) -> str:
+def _broken_rule(error: msgspec.ValidationError, body: bytes) -> str:
     """Return the rule, and which report is the first to break it: its place, no value of it."""
     place = _PLACE.search(str(error))
     which = f" The first that is not has index {place[1]}." if place else ""
+    if "of length <=" in str(error):
+        with suppress(msgspec.DecodeError):
+            which = f" Got {len(_counter.decode(body).reports):,}."
     return f"reports must be at most {MAX_REPORTS:,} of {{user: text, reward: number}}.{which}"
 
 

@@ -8,6 +8,7 @@ from starlette.concurrency import run_in_threadpool
 
 from shoal.service.aggregator.rounds import WANTED, RoundRecord
 from shoal.service.aggregator.tokens import Holder
+from shoal.service.problems import LEARNER_AHEAD, ProblemError
 from shoal.service.web.access import Name, Number, Service, allow
 from shoal.wire import RoundState
 
@@ -29,13 +30,15 @@ async def open_round(
     name: Name, number: Number, aggregator: Service, response: Response, wait: Wait = 10.0
 ) -> RoundState:
     """Open the next round: 201 when open, 202 while the learner plans, 200 if it was there."""
-    new = await run_in_threadpool(aggregator.rounds.request, name, number)
+    new = await run_in_threadpool(aggregator.request_round, name, number)
     current = await aggregator.notifier.poll(
         partial(aggregator.rounds.get, name, number),
-        until=lambda round_: round_.state != WANTED,
+        until=lambda round_: round_.state != WANTED or aggregator.epochs.ahead(name) is not None,
         seconds=wait,
     )
     if current.state == WANTED:
+        if aggregator.epochs.ahead(name) is not None:
+            raise ProblemError(LEARNER_AHEAD)
         response.status_code = 202
     elif not new:
         response.status_code = 200

@@ -107,7 +107,7 @@ def page_texts(
     latest = series.latest_reward
     if len(series.reward) and math.isnan(series.reward[-1]):  # an older one is not the present one
         latest = math.nan
-    best = float(series.best[-1]) if len(series.best) else math.nan
+    best = series.best_offered
     unknown = NOT_MEASURED if series.n_released else MISSING
     texts = {
         "rounds": number(series.n_released),

@@ -169,7 +169,9 @@ def _read(form: FormData, page: PageRequest, *, quick: bool = False) -> Draft:
     except ValidationError as error:
         for item in error.errors():
             rule = _RULES.get(item["type"], "{msg}").format(msg=item["msg"], **item.get("ctx", {}))
-            name, text = _CROSS_FIELD_RULES.get(rule, (_field(item["loc"]), rule))
+            name, text = _CROSS_FIELD_RULES.get(
+                rule.partition("; got ")[0], (_field(item["loc"]), rule)
+            )
             errors.setdefault(name, text)
     min_group_size = _number(values["min_group_size"])
     if isinstance(min_group_size, int) and min_group_size < directory.floor:

@@ -5,7 +5,7 @@ will happen, and its form carries ``sure``.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from fastapi import APIRouter, Response
 from starlette.concurrency import run_in_threadpool
@@ -24,6 +24,7 @@ from shoal.service.web.access import Name
 router = APIRouter(prefix="/campaigns/{name}", route_class=PageRoute, include_in_schema=False)
 
 MAX_USERS_A_FORM = 200_000  # in one file
+MAX_UNKNOWN_SHOWN = 5  # of users who were to leave
 
 
 @router.post("/open")
@@ -39,7 +40,7 @@ def open_round(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
             "more users first.",
             button="Open it anyway", back=f"/campaigns/{name}/users", number=str(number),
         )  # fmt: skip
-    page.aggregator.rounds.request(name, number)
+    page.aggregator.request_round(name, number)
     return redirect(f"/campaigns/{name}?done=opened")
 
 
@@ -101,7 +102,10 @@ async def enrol_users(name: Name, form: OperatorForm, page: OperatorPage) -> Res
             )
         joined = page.aggregator.directory.enrol(name, users)
         present = len(users) - joined
-        return f"{joined:,} users were enrolled; {present:,} of the file were enrolled before."
+        new = "1 user was enrolled" if joined == 1 else f"{joined:,} users were enrolled"
+        return (
+            f"{new}; {present:,} of the file {'was' if present == 1 else 'were'} enrolled before."
+        )
 
     return await _with_file(name, form, page, enrol, refusal="Nobody was enrolled")
 
@@ -114,10 +118,19 @@ async def withdraw_users(name: Name, form: OperatorForm, page: OperatorPage) -> 
     def withdraw(users: list[str]) -> str:
         moved = page.aggregator.directory.move(name, [], users, erase=erase)
         erased = f" Names erased: {moved.erased:,}." if erase else ""
-        unknown = f" Not in the campaign: {len(moved.unknown):,}." if moved.unknown else ""
-        return f"{moved.left:,} users leave from the next round on.{erased}{unknown}"
+        leaving = "1 user leaves" if moved.left == 1 else f"{moved.left:,} users leave"
+        return f"{leaving} from the next round on.{erased}{_not_in_campaign(moved.unknown)}"
 
     return await _with_file(name, form, page, withdraw, refusal="Nobody left")
+
+
+def _not_in_campaign(users: Sequence[str]) -> str:
+    """Return the first names, and how many more there are; empty for none."""
+    if not users:
+        return ""
+    more = len(users) - MAX_UNKNOWN_SHOWN
+    rest = f" and {more:,} more" if more > 0 else ""
+    return f" Not in the campaign: {', '.join(users[:MAX_UNKNOWN_SHOWN])}{rest}."
 
 
 async def _with_file(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from sqlalchemy import Connection, case, func, literal, or_, select
 
-from shoal.arrays import FloatArray, LongArray
+from shoal.arrays import BoolArray, FloatArray, LongArray
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.releases import variance_of
 from shoal.service.campaign import Campaign
@@ -57,6 +57,7 @@ class Series:
     holdout_minima: dict[str, FloatArray]
     times: list[int | None]  # (n_points,) when each point's last round was released
     best: FloatArray  # (n_points,) the best single arm's mean, as it was estimated then
+    best_offered: float  # the last mean of the best arm that is not retired
     estimates: ArmIntervals
     first_reward: float
     latest_reward: float
@@ -86,7 +87,7 @@ class Series:
         The interval allows for chance in both; that the estimate comes from a model, and that the
         best of several is chosen, it can't allow for.
         """
-        best = self.best[-1] if len(self.best) else np.nan
+        best = self.best_offered
         near = np.abs(self.estimates.means - best)
         if np.isnan(near).all() or np.isnan(self.latest_reward):
             return np.nan, np.nan
@@ -133,11 +134,14 @@ def read_released(aggregator: Aggregator, name: str) -> tuple[bool, Series]:
     """Return whether all released rounds are known to be shown, and those that may be shown."""
     campaign, shown = aggregator.directory.campaign(name), aggregator.releases.shown(name)
     with aggregator.database.read() as connection:
-        series = _read(connection, name, campaign, shown or 0)
+        is_offered = np.array([arm.until is None for arm in aggregator.directory.arms(name)])
+        series = _read(connection, name, campaign, shown or 0, is_offered)
     return shown is not None or aggregator.rounds.latest(name) is None, series
 
 
-def _read(connection: Connection, name: str, campaign: Campaign, shown: int) -> Series:
+def _read(
+    connection: Connection, name: str, campaign: Campaign, shown: int, is_offered: BoolArray
+) -> Series:
     n_arms, steps = len(campaign.arms), campaign.reward_steps
     noise = variance_of(campaign) / steps**2
     width = width_for(shown)
@@ -147,13 +151,16 @@ def _read(connection: Connection, name: str, campaign: Campaign, shown: int) -> 
     sums, minima = _by_column(values, buckets, n_arms, steps)
     first_reported = np.full(n_arms, np.inf)  # the first round with a report on the arm
     np.fmin.at(first_reported, values[:, 1].astype(np.int64), values[:, -1])
-    best_means, estimates = _learner_estimates(
+    means_of, estimates = _learner_estimates(
         connection, name, first_reported, campaign.n_arms, shown
     )
     if estimates:
-        best = np.array([best_means.get(int(b), np.nan) for b in buckets])
+        unknown = np.full(n_arms, np.nan)
+        means = np.array([means_of.get(int(b), unknown) for b in buckets]).reshape(-1, n_arms)
     else:
-        best, estimates = _released_averages(sums, noise)
+        means, estimates = _released_averages(sums, noise)
+    offered = np.where(is_offered, means, np.nan)
+    best_offered = float(_largest(offered)[-1]) if len(means) else np.nan
     end = nth_released(connection, name, shown, AVERAGED_ROUNDS, newest=False)
     start = nth_released(connection, name, shown, AVERAGED_ROUNDS, newest=True)
     first, _, _ = _reward(connection, name, 1, end, steps)
@@ -164,7 +171,8 @@ def _read(connection: Connection, name: str, campaign: Campaign, shown: int) -> 
         width, starts, shown, np.array([n_rounds.get(b, 1) for b in buckets.tolist()], np.int64),
         sum(n_rounds.values()), sums, minima, *_by_column(held_out, buckets, 1, steps),
         _read_times(connection, name, np.minimum(starts + width - 1, shown)),
-        best, estimates, first, latest, Z_95 * float(np.sqrt(totals * noise)), reporters,
+        _largest(means), best_offered, estimates, first, latest,
+        Z_95 * float(np.sqrt(totals * noise)), reporters,
         read_lift(connection, name, shown, steps, noise=noise) if campaign.holdout else None,
     )  # fmt: skip
 
@@ -223,10 +231,10 @@ def _read_times(connection: Connection, name: str, ends: LongArray) -> list[int 
 
 def _learner_estimates(
     connection: Connection, name: str, first_reported: FloatArray, n_slots: int, shown: int
-) -> tuple[dict[int, float], ArmIntervals | None]:
-    """Return the learner's best mean at the end of each point, by bucket, and its last estimates.
+) -> tuple[dict[int, FloatArray], ArmIntervals | None]:
+    """Return the learner's means at the end of each point, by bucket, and its last estimates.
 
-    An arm without reports so far does not count as the best.
+    The mean of an arm without reports so far is NaN.
     """
     table, width = store.estimates, width_for(shown)
     known = (table.c.campaign == name) & (table.c.number <= shown + 1)
@@ -236,23 +244,22 @@ def _learner_estimates(
         .where(known, or_(table.c.number % width == 0, table.c.number == latest))
         .order_by(table.c.number)
     )
-    best_means, last = {}, None
+    means_of, last = {}, None
     for number, column in rows:
         # One for each slot; slots beyond the arms are free.
         rows_of = np.frombuffer(column, "<i4").reshape(-1, n_slots)[:, : len(first_reported)]
         missing = np.full((4 - len(rows_of), rows_of.shape[1]), -1)  # of a policy that says less
         millionths = np.vstack([rows_of, missing])
         means, half_widths, *of_users = np.where(millionths < 0, np.nan, millionths / 1e6)
-        reported = np.where(first_reported < number, means, np.nan)
-        best_means[(number - 1) // width] = float(_largest(reported))
+        means_of[(number - 1) // width] = np.where(first_reported < number, means, np.nan)
         last = ArmIntervals(True, means, half_widths, *of_users)
-    return best_means, last
+    return means_of, last
 
 
 def _released_averages(
     sums: dict[str, FloatArray], noise: float
 ) -> tuple[FloatArray, ArmIntervals]:
-    """Return the averages of those who played an arm, from released totals alone.
+    """Return the averages of those who played an arm, from released totals: at each point, at last.
 
     ``noise`` is the variance of what is added to each total.
     """
@@ -265,7 +272,7 @@ def _released_averages(
     variances += _ratio(sums["totals"].sum(axis=0) * noise, counts**2)
     unknown = np.full_like(means, np.nan)
     half_widths = Z_95 * np.sqrt(variances)
-    return _largest(averages), ArmIntervals(False, means, half_widths, unknown, unknown)
+    return averages, ArmIntervals(False, means, half_widths, unknown, unknown)
 
 
 def _largest(means: FloatArray) -> FloatArray:

@@ -21,7 +21,7 @@ from shoal.model.container import pack, unpack
 from shoal.model.merging import merge_plan
 from shoal.service.campaign import Campaign, plan_hash
 from shoal.service.store import Database
-from shoal.service.store.learner import policies, runs
+from shoal.service.store.learner import deleted_campaigns, policies, runs
 from shoal.wire import Estimates, LearnerProgress, Total
 
 BELIEFS_USERS = 200  # that an answer about beliefs is of, if C is not more
@@ -228,10 +228,19 @@ class Records:
             return list(connection.scalars(select(runs.c.campaign)))
 
     def delete(self, name: str) -> None:
-        """Forget a campaign that was deleted."""
+        """Forget a campaign that was deleted, all but how far it was."""
+        last = self.progress(name).furthest
         with self._database.write() as connection:
-            for table in (policies, runs):
+            for table in (policies, runs, deleted_campaigns):
                 connection.execute(delete(table).where(table.c.campaign == name))
+            row = {"campaign": name, "last_round": last}
+            connection.execute(insert(deleted_campaigns).values(row))
+
+    def deleted(self) -> dict[str, int]:
+        """Return the last round of each campaign that was deleted."""
+        with self._database.read() as connection:
+            rows = connection.execute(select(deleted_campaigns)).all()
+        return {row.campaign: row.last_round for row in rows}
 
     def progress(self, name: str) -> LearnerProgress:
         """Return how far a campaign is, whatever became of its state."""
@@ -294,16 +303,22 @@ class Records:
             connection.execute(update(runs).where(runs.c.campaign == name).values(row))
 
     def add(self, name: str, run: CampaignRun) -> None:
-        """Keep a new run; its policy's first state follows from the definition."""
+        """Keep a new run, or one of a campaign whose deletion a restored aggregator has forgotten.
+
+        Its policy's first state follows from the definition.
+        """
         row = {
             "campaign": name,
             "definition": run.campaign.model_dump_json(),
             "planned": run.planned,
             "learnt": run.learnt,
+            "reading": run.reading,
             **_feedback_columns(run.feedback_state()),
         }
+        forgotten = delete(deleted_campaigns).where(deleted_campaigns.c.campaign == name)
         with self._database.write() as connection:
             connection.execute(insert(runs).values(row))
+            connection.execute(forgotten)
 
     def keep_progress(self, name: str, run: CampaignRun) -> None:
         """Keep that a plan is frozen, or that a release is about to be read.

@@ -48,6 +48,7 @@ class Learner:
         self.runs: dict[str, CampaignRun] = {}
         self.quarantined: dict[str, LearnerProgress] = {}  # whose states can't be read
         self._undefined: dict[str, LearnerProgress] = {}  # whose definition was damaged as well
+        self._deleted = self._records.deleted()  # with their last rounds
         self.connected = False
         self._warned_at: dict[str, float] = {}  # by message
         self._step = "plan"  # or "release": what is worked on
@@ -67,12 +68,13 @@ class Learner:
                 for name, run in self.runs.items()
             }
         )
-        sync = Sync(progress, wait, sorted(self.quarantined))
+        sync = Sync(progress, wait, sorted(self.quarantined), self._deleted)
         answer = self._client.run(calls.read_tasks(sync))
         tasks = answer.tasks
         self.connected = True
         for name in answer.deleted:
             self._records.delete(name)
+            self._deleted = self._records.deleted()
             for known in (self.runs, self.quarantined, self._undefined):
                 known.pop(name, None)
         for task in tasks:
@@ -152,7 +154,10 @@ class Learner:
         elif name in self._records.names():
             run = self._records.load(name)
         else:
+            end = self._deleted.get(name, 0)  # a restored aggregator has it again
+            run.follow(LearnerProgress(end, 0, end))
             self._records.add(name, run)
+            self._deleted.pop(name, None)
         self.runs[name] = run
         return run
 

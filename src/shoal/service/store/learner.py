@@ -1,6 +1,7 @@
 """The learner's tables: how far each campaign is, and its policy's exact state.
 
-The state is large and changes seldom, so it has a table of its own.
+The state is large and changes seldom, so it has a table of its own. Of a campaign that was deleted,
+its name and its last round are kept: a restored aggregator may have forgotten both.
 """
 
 from sqlalchemy import Column, ForeignKey, Integer, LargeBinary, MetaData, Table, Text
@@ -27,4 +28,11 @@ policies = Table(
     Column("state", LargeBinary, nullable=False),  # at the last change of plan
     Column("version", Integer),  # of its form; none where version 0.1 wrote it
     Column("digest", LargeBinary),
+)
+
+deleted_campaigns = Table(
+    "deleted_campaigns",
+    metadata,
+    Column("campaign", Text, primary_key=True),
+    Column("last_round", Integer, nullable=False),  # that was planned, read or learnt
 )

@@ -1,6 +1,7 @@
 """Problems as RFC 9457 documents, whatever raised them; no value of a report comes back."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -9,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from shoal.service import problems
+from shoal.service.campaign import PATTERN_RULES
 from shoal.service.problems import MEDIA_TYPE, ProblemError
 
 _DOCUMENT: dict[str, Any] = {
@@ -32,6 +34,14 @@ _DOCUMENT: dict[str, Any] = {
     },
 }
 PROBLEMS: dict[int | str, dict[str, Any]] = {"default": _DOCUMENT, 422: _DOCUMENT}
+
+MAX_RULES = 3  # that a refusal names
+_OF_NUMBERS = frozenset(
+    {
+        "int_type", "int_from_float", "float_type", "finite_number", "greater_than",
+        "greater_than_equal", "less_than", "less_than_equal",
+    }
+)  # fmt: skip
 
 _BY_STATUS = {404: problems.NOT_FOUND, 405: problems.METHOD, 400: problems.MALFORMED}
 
@@ -59,9 +69,7 @@ def install(app: FastAPI, *, page: Callable[[Request, problems.Reason], Response
             return problem(problems.MALFORMED)
         if isinstance(error.body, bytes):  # it was not read as JSON
             return problem(problems.NOT_JSON)
-        return problem(
-            problems.INVALID, "; ".join(_rule(item["loc"], item["msg"]) for item in error.errors())
-        )
+        return problem(problems.INVALID, _broken_rules(error.errors()))
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
@@ -76,5 +84,38 @@ def install(app: FastAPI, *, page: Callable[[Request, problems.Reason], Response
         return answer
 
 
-def _rule(place: tuple[int | str, ...], message: str) -> str:
-    return f"{'.'.join(map(str, place[1:])) or 'body'}: {message}"
+def _broken_rules(errors: Sequence[dict[str, Any]]) -> str:
+    more = len(errors) - MAX_RULES
+    rest = [f"and {more:,} more"] if more > 0 else []
+    return "; ".join([*map(_broken_rule, errors[:MAX_RULES]), *rest]) + "."
+
+
+def _broken_rule(error: dict[str, Any]) -> str:
+    """Return the field, the rule and, of a number, the value; no other text comes back.
+
+    >>> _broken_rule({"type": "int_type", "loc": ("body", "seats"), "input": "5",
+    ...               "msg": "Input should be a valid integer"})
+    "seats must be a valid integer; got '5'"
+    """
+    place, kind = ".".join(map(str, error["loc"][1:])) or "body", error["type"]
+    if kind == "value_error":  # the campaign's own, which names what it got
+        text = str(error["ctx"]["error"])
+        return f"{place} {text}" if text.startswith("must ") else text
+    if kind == "string_pattern_mismatch":
+        rule = PATTERN_RULES.get(error["ctx"]["pattern"], "must be written otherwise")
+        return f"{place} {rule}"
+    rule = re.sub(r"^\w+ should ", "must ", error["msg"])
+    if not rule.startswith("must "):  # "Field required"
+        return f"{place}: {rule}"
+    got = f"; got {_got(error['input'])}" if kind in _OF_NUMBERS else ""
+    return f"{place} {rule}{got}"
+
+
+def _got(value: Any) -> str:
+    """Return a number as it was sent; of anything else, what it is."""
+    if isinstance(value, int | float):
+        return repr(value)[:40]
+    if isinstance(value, str) and re.fullmatch(r"[0-9.,+-]{1,20}", value):
+        return repr(value)
+    kinds = {str: "text", list: "a list", dict: "an object", type(None): "null"}
+    return kinds.get(type(value), "something else")

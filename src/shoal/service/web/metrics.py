@@ -6,6 +6,7 @@ the learner has it on record: no old backup can then open its round again.
 """
 
 import collections
+import math
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from functools import partial
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from shoal.service.problems import UNKNOWN_CAMPAIGN, ProblemError
 from shoal.wire import StoredRelease
 
 METRICS_TYPE = CONTENT_TYPE_LATEST
@@ -113,7 +115,7 @@ class Metrics:
 
     def _count_shown(self) -> None:
         campaigns = {document.campaign for document, _ in list(self._releases)}
-        last = {name: self._shown(name) or 0 for name in campaigns}  # may ask the store
+        last = {name: self._last_shown(name) for name in campaigns}  # may ask the store
 
         def shown(document: StoredRelease) -> bool:
             return document.round <= last.get(document.campaign, 0)
@@ -132,6 +134,18 @@ class Metrics:
             self._withheld.inc(document.withheld)
             self._homogeneous.inc(document.homogeneous)
             self._contested.inc(document.contested)
+
+    def _last_shown(self, name: str) -> float:
+        """Return the last round that may be counted: any of a campaign that was deleted since.
+
+        It was archived before, and the learner then had all of its releases on record.
+        """
+        try:
+            return self._shown(name) or 0
+        except ProblemError as error:
+            if error.reason != UNKNOWN_CAMPAIGN:
+                raise
+            return math.inf
 
     def text(self) -> bytes:
         """Return everything in Prometheus's format."""
