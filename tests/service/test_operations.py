@@ -286,7 +286,7 @@ def test_a_learner_goes_on_from_a_restored_store(stores: Stores, tmp_path: Path)
         database = live.learner.database
         back_up(database, "learner", tmp_path / "copy")
         with database.write() as connection:
-            for table in ("policies", "runs", "alembic_version"):
+            for table in ("policies", "runs", "deleted_campaigns", "alembic_version"):
                 connection.exec_driver_sql(f"DROP TABLE {table}")
         restore(database, "learner", tmp_path / "copy")
         live.learner = Learner(database, live.learner._client)
