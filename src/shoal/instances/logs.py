@@ -143,8 +143,8 @@ class Log:
             return []
         return [
             f"{count(n_rows, 'row')} with a reward outside [0, 1] "
-            f"{'was' if n_rows == 1 else 'were'} left out, where all others make up {total:,.4g}: "
-            "if they are amounts, choose a scale."
+            f"{'was' if n_rows == 1 else 'were'} left out; the rewards of all others add up to "
+            f"{total:,.4g}. If they are amounts, choose a scale."
         ]
 
     @property

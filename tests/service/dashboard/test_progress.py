@@ -92,11 +92,16 @@ def test_a_summary_says_what_the_release_says(aggregator: Aggregator) -> None:
     assert sum(row["homogeneous"] for row in rows) == document.homogeneous > 0
 
 
+def abandon(aggregator: Aggregator, through: int) -> None:
+    """Abandon all rounds up to one that only the learner knows of."""
+    aggregator.epochs.sync_learner({CAMPAIGN: LearnerProgress(through, through)})
+    aggregator.epochs.abandon(CAMPAIGN, through=through)
+    aggregator.epochs.sync_learner({CAMPAIGN: LearnerProgress(through, through)})
+
+
 def test_abandoned_rounds_are_not_counted_as_released(aggregator: Aggregator) -> None:
     fill(aggregator, 12)
-    aggregator.epochs.sync_learner({CAMPAIGN: LearnerProgress(18, 18)})
-    aggregator.epochs.abandon(CAMPAIGN, through=18)
-    aggregator.epochs.sync_learner({CAMPAIGN: LearnerProgress(18, 18)})
+    abandon(aggregator, 18)
     view = campaign_view(aggregator, CAMPAIGN)
     assert (view.shown, view.words["rounds"], aggregator.n_abandoned(CAMPAIGN)) == (18, "12", 6)
     assert "over the last 10 rounds" in view.words["caption_reward"]
@@ -114,9 +119,7 @@ def test_abandoned_rounds_are_not_counted_as_released(aggregator: Aggregator) ->
 
 def test_a_point_is_divided_by_its_released_rounds_alone(sqlite_aggregator: Aggregator) -> None:
     fill(sqlite_aggregator, 3)
-    sqlite_aggregator.epochs.sync_learner({CAMPAIGN: LearnerProgress(300, 300)})
-    sqlite_aggregator.epochs.abandon(CAMPAIGN, through=300)
-    sqlite_aggregator.epochs.sync_learner({CAMPAIGN: LearnerProgress(300, 300)})
+    abandon(sqlite_aggregator, 300)
     view = campaign_view(sqlite_aggregator, CAMPAIGN)
     assert (view.width, view.points.round, view.points.whole) == (2, [2, 4], [6.0, 6.0])
 

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from tests.support.logs import visits
+
+from shoal.errors import InvalidInputError
+from shoal.instances import from_log
+
+
+def test_rows_that_coincide_by_chance_are_to_be_kept() -> None:
+    profile = from_log(visits(4_000), time="day").profile
+    assert profile.duplicates is not None
+    assert profile.duplicates > 500
+    sentence = next(warning for warning in profile.warnings if "every column" in warning)
+    assert sentence == (
+        f"{profile.duplicates:,} rows are equal to another in every column, about as many as "
+        "chance makes: keep them unless an event was recorded twice."
+    )
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.001])
+@pytest.mark.parametrize("most_rows", [10**6, 2_000])
+def test_copies_are_told_from_chance(
+    rate: float, most_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also by some of the users, as in a long log."""
+    monkeypatch.setattr("shoal.instances.repeats.ROWS_COMPARED", most_rows)
+    rng = np.random.default_rng(1)
+    rows = visits(4_000, rate=rate).with_columns(receipt=rng.integers(10**6, size=4_000))
+    copied = from_log(pl.concat([rows, rows.head(100)]), time="day").profile
+    assert (copied.duplicates, copied.duplicates_by_chance) == (100, False)
+    seconds = rows.drop("receipt").with_columns(day=rng.integers(10**6, size=4_000))
+    copied = from_log(pl.concat([seconds, seconds.head(100)]), time="day").profile
+    assert not copied.duplicates_by_chance
+    assert "drop_duplicates=True leaves them out" in str(copied)
+
+
+@pytest.mark.parametrize("most_rows", [10**6, 2_000])
+def test_tastes_and_sessions_are_no_copies(most_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shoal.instances.repeats.ROWS_COMPARED", most_rows)
+    rows = visits(4_000)
+    liked = rows.with_columns(reward=(pl.col("user") % 3 == pl.col("arm")).cast(pl.Int64))
+    noisy = pl.Series(np.random.default_rng(2).random(4_000) < 0.2)
+    liked = liked.with_columns(reward=pl.when(noisy).then(1 - pl.col("reward")).otherwise("reward"))
+    assert from_log(liked, time="day").profile.duplicates_by_chance
+    sessions = rows.with_columns(session=pl.format("{}-{}", "user", "day"))
+    assert from_log(sessions, time="day").profile.duplicates_by_chance
+
+
+@pytest.mark.parametrize("column", ["constant", "age", "list_price", "again"])
+def test_a_column_that_follows_from_another_tells_nothing_of_copies(column: str) -> None:
+    """Where users differ, their equal rows are no copies."""
+    rng = np.random.default_rng(3)
+    users, arms = rng.integers(40, size=4_000), rng.integers(3, size=4_000)
+    rewards = (rng.random(4_000) < np.where(users % 3 == arms, 0.95, 0.02)).astype(int)
+    further = {"constant": pl.lit("DE"), "age": pl.col("user") % 7, "list_price": pl.col("arm") * 5,
+               "again": pl.col("reward") + 1}  # fmt: skip
+    rows = pl.DataFrame({"user": users, "arm": arms, "reward": rewards})
+    rows = rows.with_columns(further[column].alias("further"))
+    assert from_log(rows).profile.duplicates is None
+    with pytest.raises(InvalidInputError, match="duplicates must be told by a further column"):
+        from_log(rows, drop_duplicates=True)
+
+
+def test_one_event_of_each_user_that_is_recorded_twice_is_a_copy() -> None:
+    events = visits(200).with_columns(user=pl.int_range(200), receipt=pl.int_range(200) + 10**6)
+    profile = from_log(pl.concat([events, events.head(30)])).profile
+    assert (profile.duplicates, profile.duplicates_by_chance) == (30, False)
