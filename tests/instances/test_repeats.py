@@ -64,6 +64,16 @@ def test_a_column_that_follows_from_another_tells_nothing_of_copies(column: str)
         from_log(rows, drop_duplicates=True)
 
 
+def test_a_day_for_each_pair_of_user_and_arm_tells_nothing_of_copies() -> None:
+    """Events of one pair with different rewards have the same day too."""
+    rng = np.random.default_rng(4)
+    users, arms = rng.integers(40, size=4_000), rng.integers(3, size=4_000)
+    rewards = rng.random(4_000) < np.where(users % 3 == arms, 0.9, 0.05)
+    rows = pl.DataFrame({"user": users, "arm": arms, "reward": rewards.astype(int)})
+    rows = rows.with_columns(day=(pl.col("user") * 3 + pl.col("arm")) * 7 % 20)
+    assert from_log(rows, time="day").profile.duplicates_by_chance
+
+
 def test_one_event_of_each_user_that_is_recorded_twice_is_a_copy() -> None:
     events = visits(200).with_columns(user=pl.int_range(200), receipt=pl.int_range(200) + 10**6)
     profile = from_log(pl.concat([events, events.head(30)])).profile

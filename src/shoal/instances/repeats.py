@@ -84,9 +84,9 @@ def repeats_by_chance(frame: pl.DataFrame, names: dict[str, str]) -> bool:
         return rewards.excess <= ERRORS * rewards.error
     visit = [user, names["time"]] if "time" in names else [user]
     others = [name for name in telling_columns(frame, names) if name not in names.values()]
-    tests = [_agreement(frame, name, [visit, [user], []]) for name in others]
+    tests = [_agreement(frame, name, [[*visit, arm], visit, [user], []]) for name in others]
     if "time" in names:
-        tests.append(_agreement(frame, names["time"], [[user], []]))
+        tests.append(_agreement(frame, names["time"], [[user, arm], [user], []]))
     return all(test.excess <= (RATIO - 1) * test.pairs * test.rate for test in tests)
 
 
