@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.arithmetic import limit_threads, pin_kernels
+from tests.support.arithmetic import pin_arithmetic
 from tests.support.workers import GroupScheduling, group
 
 if TYPE_CHECKING:
     import numpy as np
     from playwright.sync_api import Browser
 
-pin_kernels()
-limit_threads()
+pin_arithmetic()
 gc.disable()  # until all is imported
 
 # A shell that runs the tests in the background ignores Ctrl-C for them and for all they start.

@@ -1,15 +1,6 @@
-"""Run a group of recordings in a process whose arithmetic is the same on every x86-64 machine.
+"""Run a group of recordings in a process of its own, with the arithmetic of ``tests.support``.
 
-The last bits of a sum depend on how many numbers are added at once, which libraries choose by the
-processor. So these are pinned to what every x86-64 processor since 2013 (Haswell) has:
-
-- OpenBLAS, of NumPy and of SciPy: its Haswell kernels, on one thread;
-- Numba: code for Haswell, with its features and no others;
-- NumPy: none of the AVX-512 variants that it would choose at run time. NumPy warns of a name that
-  it has no variant for, and ignores one that the processor lacks: so all that it has are named;
-- Polars: one thread.
-
-The C library's mathematical functions can't be pinned; those of glibc use FMA on all such machines.
+Polars runs on one thread: the order of its sums depends on it.
 """
 
 from __future__ import annotations
@@ -19,15 +10,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.support.arithmetic import pin_kernels
+from tests.support.arithmetic import pin_arithmetic
 
 import shoal
 
+pin_arithmetic()
 ROOT = Path(__file__).parents[2]
 SOURCES = Path(shoal.__file__).parent
 
@@ -61,17 +52,11 @@ def answer(record: Callable[..., Recording]) -> None:
 
 
 def _environment() -> dict[str, str]:
-    pin_kernels()
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SHOAL_")}
-    variants = import_module("numpy._core._multiarray_umath").__cpu_dispatch__
-    wide = [name for name in variants if name.startswith(("AVX512", "X86_V4"))]
     paths = [str(ROOT), str(SOURCES.parent), os.environ.get("PYTHONPATH", "")]
     return kept | {
         "PYTHONPATH": os.pathsep.join(path for path in paths if path),
         "PYTHONHASHSEED": "0",
-        "OPENBLAS_CORETYPE": "Haswell",
-        "OPENBLAS_NUM_THREADS": "1",
-        "NPY_DISABLE_CPU_FEATURES": " ".join(wide),
         "POLARS_MAX_THREADS": "1",
         "COLUMNS": "100",
     }

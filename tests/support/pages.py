@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from click.testing import CliRunner
+from tests.support.arithmetic import pin_arithmetic
 
 from shoal.cli.main import main
 
@@ -112,6 +113,7 @@ def write_outputs(page: Path) -> None:
 
 
 if __name__ == "__main__":
+    pin_arithmetic()
     for shown in sorted((ROOT / "docs").rglob("*.md")):
         content = shown.read_text(encoding="utf-8")
         if "```output" in content or GALLERY.search(content):
