@@ -28,7 +28,8 @@ NEEDS = {"browser": "browser", "ray_cluster": "cluster", "postgres": "postgresql
 SLOW = (
     "tests/recordings/", "tests/service/test_", "tests/service/dashboard/test_browser",
     "tests/engines/test_ray", "tests/experiments/sweep/test_kills",
-    "tests/client/test_distribution", "tests/cli/test_demo", "tests/test_documentation",
+    "tests/client/test_distribution", "tests/cli/test_demo", "tests/cli/test_price",
+    "tests/test_documentation",
     "tests/test_kernels", "tests/policies/shoal/test_learning_quality",
     "tests/service/api/test_openapi", "tests/test_site",
 )  # fmt: skip

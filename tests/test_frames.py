@@ -37,6 +37,7 @@ assert "pyarrow" not in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_text_of_pandas_is_read_without_pyarrow() -> None:
     child = subprocess.run(
         [sys.executable, "-c", WITHOUT_PYARROW], capture_output=True, text=True, check=False

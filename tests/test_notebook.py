@@ -146,6 +146,7 @@ def test_a_chart_can_be_drawn_without_a_network(every_result: dict[str, Any]) ->
     assert list(bundle) == ["image/svg+xml"]
 
 
+@pytest.mark.slow
 def test_the_first_cell_of_a_notebook_keeps_progress_out_of_the_outputs() -> None:
     """A command of a notebook writes to a pseudo-terminal."""
     notebooks = run_path(str(ROOT / "docs/_extensions/notebooks.py"))

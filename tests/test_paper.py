@@ -38,6 +38,7 @@ def figures() -> None:
     draw_figures(collect(), BUILD)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("figures")
 def test_it_compiles_to_eight_pages_and_an_appendix(
     tmp_path_factory: pytest.TempPathFactory,

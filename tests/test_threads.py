@@ -74,6 +74,7 @@ def test_what_fails_in_a_thread_fails(monkeypatch: pytest.MonkeyPatch) -> None:
         in_ranges(2 * MIN_RANGE, work)
 
 
+@pytest.mark.slow
 def test_threads_change_no_decision(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = Problem(2 * MIN_RANGE, 3, 10, horizon=100)
     plans = []

@@ -47,6 +47,7 @@ def test_only_the_exact_decompositions_load_the_lp_solver() -> None:
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_compare_writes_records_figures_and_a_table(tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = run(

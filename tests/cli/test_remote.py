@@ -108,6 +108,7 @@ def test_a_round_that_does_not_open_is_a_failure_that_says_why(tmp_path: Path) -
         assert json.loads(gone) == {"through": 8, "rounds": 1}
 
 
+@pytest.mark.slow
 def test_the_reference_example_runs_in_its_order(
     live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -186,6 +186,7 @@ def test_a_comparison_is_reported_too_into_a_file_of_ones_own(
     assert run("report", tmp_path / "out", "--out", target).exit_code == 2
 
 
+@pytest.mark.slow
 def test_names_in_a_report_can_not_be_markup(tmp_path: Path) -> None:
     from shoal.figures.report import Section, Table, report_page
 

@@ -176,6 +176,7 @@ def wait_for(pid: int, package: str) -> None:
 ASCII, PLAIN = {"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words", "setting"),
     [
@@ -223,6 +224,7 @@ def run_without_extras(folder: Path, *arguments: str) -> subprocess.CompletedPro
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_core_simulates_and_compares_without_any_extra(tmp_path: Path) -> None:
     done = run_without_extras(
         tmp_path, "compare", "--policies", "elimination-lp,random", "--runs", "2", "--workers", "1",

@@ -55,6 +55,7 @@ def compile_one(task: int, tick: Tick) -> int:
     return kernel()(namespace["twice"])(task)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_workers", [1, 2])
 def test_who_watches_is_told_of_compilation_here_or_in_workers(n_workers: int) -> None:
     announced: list[int] = []

@@ -40,6 +40,7 @@ class Idle(LocalEngine):
         raise AssertionError("a worker was started")
 
 
+@pytest.mark.slow
 def test_the_records_do_not_depend_on_the_number_of_workers() -> None:
     one = compare(**SMALL, engine=HERE)
     two = compare(**SMALL, engine=LocalEngine(n_workers=2))

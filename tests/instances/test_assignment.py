@@ -66,6 +66,7 @@ def test_arms_shown_to_some_or_at_some_times_are_reported() -> None:
     assert any("Arms were shown at different times" in warning for warning in by_time.warnings)
 
 
+@pytest.mark.slow
 def test_an_arm_that_few_saw_is_noticed_and_doubted_in_the_population() -> None:
     rng = np.random.default_rng(4)
     users = np.repeat(np.arange(400), 20)

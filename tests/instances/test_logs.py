@@ -193,6 +193,7 @@ def test_rare_sales_in_euros_are_refused_and_not_left_out() -> None:
     )
 
 
+@pytest.mark.slow
 def test_amounts_that_are_left_out_are_among_the_doubts() -> None:
     rows = visits(1_000, rate=0.3)
     some = pl.when(pl.int_range(1_000) % 40 == 0).then(3).otherwise("reward")

@@ -88,6 +88,7 @@ def test_populations_have_the_arm_means_of_the_log_also_with_one_row_a_user() ->
     assert np.abs((means - rates) / errors).max() < 6
 
 
+@pytest.mark.slow
 def test_a_handful_of_successes_shows_no_tastes() -> None:
     """16 rewards among 160 users: three logs of 8 may be wrong, each at most one time in 39.
 
@@ -226,6 +227,7 @@ def test_a_short_log_says_how_many_rows_it_lacks_and_is_about_right() -> None:
     assert estimate(means, 10 * short.more_rows, rng).gain.low > 0
 
 
+@pytest.mark.slow
 def test_worlds_stand_for_strata_of_the_posterior() -> None:
     quantiles, shares = _strata(16)
     assert shares.sum() == pytest.approx(1.0)
@@ -242,6 +244,7 @@ def test_normal_gains_are_those_of_two_arms() -> None:
     assert gains[2] == 0.0
 
 
+@pytest.mark.slow
 def test_drawn_users_are_like_the_log() -> None:
     rng = np.random.default_rng(6)
     means = np.where(np.arange(300)[:, None] % 3 == np.arange(3), 0.4, 0.1)

@@ -290,6 +290,7 @@ class Mine(Greedy):
 """
 
 
+@pytest.mark.slow
 def test_a_sweep_goes_on_with_the_same_code_and_refuses_other_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ def test_a_placebo_log_gets_no_recommendation_and_no_gain() -> None:
     assert answer.bands["full_knowledge"].low <= answer.bands["best_arm"].high
 
 
+@pytest.mark.slow
 def test_tastes_that_the_log_shows_are_priced_and_the_truth_lies_inside() -> None:
     answer = priced(taste=True)
     assert answer.recommended is not None
@@ -158,6 +159,7 @@ def test_the_interval_joins_the_log_with_luck() -> None:
     assert lucky.gain.half > exact.gain.half
 
 
+@pytest.mark.slow
 def test_rewards_on_a_scale_are_played_as_such_from_python_too() -> None:
     """Unless the caller says otherwise; where their variance is far off, a note says so."""
     rng = np.random.default_rng(5)

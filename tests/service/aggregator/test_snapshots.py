@@ -140,6 +140,7 @@ def test_a_witness_that_can_not_be_written_is_named(tmp_path: Path) -> None:
             close(aggregator)
 
 
+@pytest.mark.slow
 def test_a_witness_whose_folder_is_missing_is_named_at_the_start(tmp_path: Path) -> None:
     witness = tmp_path / "not mounted" / "witness.json"
     done = attempt(

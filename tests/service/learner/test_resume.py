@@ -151,6 +151,7 @@ Learner(Database(store), Client(url, token)).work(wait=0.0)
 """
 
 
+@pytest.mark.slow
 def test_threat_17_a_release_that_was_read_and_not_learnt_is_never_played_again(
     sqlite_stores: Stores, tmp_path: Path
 ) -> None:

@@ -58,6 +58,7 @@ def _play(
         absorb(belief, RoundTotals(arms, groups, np.array([total]), ones[:1], ones), 2)
 
 
+@pytest.mark.slow
 def test_rank_one_updates_equal_a_fresh_solve_after_a_hundred_thousand_of_them(
     rng: np.random.Generator,
 ) -> None:

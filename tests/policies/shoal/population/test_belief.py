@@ -21,6 +21,7 @@ from shoal.policies.shoal.population.posterior import (
 )
 
 
+@pytest.mark.slow
 def test_posterior_is_that_of_the_dense_normal_model() -> None:
     rng = np.random.default_rng(0)
     belief = random_evidence(rng, 20, 6)

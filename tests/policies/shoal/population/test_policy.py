@@ -81,6 +81,7 @@ def crowd_and_outsiders(share: float) -> FloatArray:
     return means
 
 
+@pytest.mark.slow
 def test_a_minority_is_found() -> None:
     # 0.42 to 0.47 of what it costs never to find them over three draws, and 0.23 to 0.31 in the
     # last fifth of the rounds. Version 0.1 found them in one of the three.
@@ -92,6 +93,7 @@ def test_a_minority_is_found() -> None:
     assert last < 0.5 * 800 * never
 
 
+@pytest.mark.slow
 def test_looking_for_a_minority_costs_little_where_there_is_none() -> None:
     # At most 0.002 of random play's regret over three draws.
     assert share(crowd_and_outsiders(0.0), 10, 4000) < 0.01
@@ -234,6 +236,7 @@ def test_a_minority_of_a_large_population_is_found() -> None:
     assert run.regret < 0.25 * 3_000 * 60 * 0.2
 
 
+@pytest.mark.slow
 def test_intervals_hold_what_they_say_where_users_have_nothing_in_common() -> None:
     # Uniform means, the most that users can differ: four draws' mean share of true means in the
     # 90 % intervals has a standard deviation of 0.01 (40 draws), and means of 0.88 to 0.92.

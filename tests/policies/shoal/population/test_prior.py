@@ -129,6 +129,7 @@ def test_no_structure_gives_rank_0() -> None:
     assert empty >= 20
 
 
+@pytest.mark.slow
 def test_users_of_a_group_share_its_error() -> None:
     # 2,000 users who all agree, seen once each in groups of 10: their variance is found within its
     # error, which counts groups and not users. Of 200 draws, squares of normal errors average to 1
@@ -159,6 +160,7 @@ def test_nothing_seen_teaches_nothing() -> None:
     np.testing.assert_allclose(belief.hidden, beta_variance(belief.means), rtol=1e-2)
 
 
+@pytest.mark.slow
 def test_population_is_learnt_from_totals() -> None:
     # 300 rounds of 600 users in two clusters, everyone on random arms. The tolerances are
     # one and a half times the largest errors over 20 seeds, or more.
