@@ -10,8 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+from shoal.model import Problem
 from shoal.policies.shoal.constants import JOINT
-from shoal.policies.shoal.joint.value_of_information import expected_improvement, index, price
+from shoal.policies.shoal.joint.mixture import mixed
+from shoal.policies.shoal.joint.posterior import JointPosterior, shard_belief
+from shoal.policies.shoal.joint.value_of_information import (
+    all_prices,
+    bounded_improvement,
+    expected_improvement,
+    index,
+    price,
+)
 
 
 @pytest.mark.parametrize("z", [-6.0, -1.0, 0.0, 0.5, 3.0])
@@ -20,20 +29,43 @@ def test_expected_improvement_is_the_mean_of_a_normal_above_zero(z: float) -> No
     assert expected_improvement(z) == pytest.approx(literal, abs=1e-7)
 
 
+@pytest.mark.parametrize("mean", [0.2, 0.7, 0.98])
+@pytest.mark.parametrize("rival", [0.3, 0.6, 0.9])
+def test_an_improvement_ends_at_the_bound(mean: float, rival: float) -> None:
+    """The rival is a mean that is hardly ever above the bound, as the formula takes it."""
+    variance, rival_variance = 0.04, 0.0004
+    arm, other = stats.norm(mean, 0.2), stats.norm(rival, 0.02)
+
+    def improvement(x: float) -> float:
+        gap = (min(x, 1.0) - rival) / 0.02
+        return 0.02 * expected_improvement(gap) * arm.pdf(x)
+
+    literal, _ = integrate.quad(improvement, mean - 2, mean + 2, points=[1.0, rival], limit=200)
+    formula = bounded_improvement(rival - mean, variance + rival_variance, 1 - mean, variance)
+    assert other.sf(1) < 1e-6
+    assert formula == pytest.approx(literal, abs=1e-6)
+    free = bounded_improvement(rival - mean, variance + rival_variance, math.inf, variance)
+    deviation = math.sqrt(variance + rival_variance)
+    assert free == deviation * expected_improvement((mean - rival) / deviation) > formula
+
+
 @settings(deadline=None, derandomize=True)
 @given(
     st.floats(0, 0.5),
+    st.floats(0.01, 1),
     st.floats(1e-4, 0.1),
     st.floats(1e-4, 0.1),
     st.floats(1, 1e4),
     st.floats(1, 1e5),
 )
-def test_a_price_is_never_negative_and_falls_with_the_gap(
-    gap: float, variance: float, rival: float, halving: float, left: float
+def test_a_price_is_never_negative_and_falls_with_the_gap_and_without_room(
+    gap: float, room: float, variance: float, rival: float, halving: float, left: float
 ) -> None:
-    here = price(gap, variance, rival, halving, left)
-    assert here >= 0
-    assert price(gap + 0.1, variance, rival, halving, left) <= here * (1 + 1e-9) + 1e-12
+    here = price(gap, math.inf, variance, rival, halving, left)
+    assert price(gap + 0.1, math.inf, variance, rival, halving, left) <= here * (1 + 1e-9) + 1e-12
+    bounded = price(gap, room, variance, rival, halving, left)
+    assert 0 <= bounded <= here
+    assert bounded <= price(gap, room + 0.1, variance, rival, halving, left) * (1 + 1e-9) + 1e-12
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.05, 0.2, 0.5])
@@ -51,7 +83,7 @@ def test_the_number_of_observations_is_nearly_the_best(gap: float, halving: floa
         return variance / both * left / (n * expected) * moved * expected_improvement(-gap / moved)
 
     best = max(worth(n) for n in np.geomspace(1, 1e6, 4000))
-    assert 0.85 * best < price(gap, variance, rival, halving, left) < best * (1 + 1e-6)
+    assert 0.85 * best < price(gap, math.inf, variance, rival, halving, left) < best * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("s", [0.2, 1.0, 5.0, 100.0, 3_000.0])
@@ -78,3 +110,15 @@ def _value_of_trying(known: float, s: float, *, n_steps: int = 300) -> float:
         going_on = (grid - known) * (then - now) + later
         value = np.maximum(going_on, 0.0)
     return float(np.interp(0.0, grid, going_on))
+
+
+def test_prices_count_no_gain_beyond_the_bound_of_rewards() -> None:
+    """With a favourite of 0.95 and an arm of N(0.5, 1/6), most of a normal gain lies above 1."""
+    belief = JointPosterior(Problem(6, 2, 2)).belief
+    belief.means[0, 0] = 0.95
+    belief.covariances[0, 0] = np.eye(6) * 1e-4
+    shard, allowed = shard_belief(belief, 0), np.ones((2, 6), np.bool_)
+    bounded, free = (all_prices(shard, mixed(shard), allowed, 1e4, b) for b in (True, False))
+    assert (bounded.prices[1] < 0.5 * free.prices[1]).all()
+    assert (bounded.regrets < 0.5 * free.regrets).all()
+    assert (bounded.prices[1] > 0).all()

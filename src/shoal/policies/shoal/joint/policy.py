@@ -48,6 +48,7 @@ class JointState(NamedTuple):
     belief: Belief
     recruits: Recruits
     allowed: BoolArray  # (n_arms, n_users)
+    bounded: bool  # whether rewards lie in [0, 1]
 
 
 class ShardPlan(NamedTuple):
@@ -88,7 +89,7 @@ class JointPolicy(Policy):
         problem = self.problem
         arms = np.empty(problem.n_users, np.int32)
         groups = np.empty(problem.n_users, np.int32)
-        shards = JointState(self.posterior.belief, self._recruits, self._allowed)
+        shards = JointState(self.posterior.belief, self._recruits, self._allowed, problem.bounded)
         left = rounds_left(
             problem, self.rounds, self._drift, JOINT.unknown_rounds, JOINT.unknown_growth
         )
@@ -148,6 +149,7 @@ def _choose_all(
             shard_belief(shards.belief, s),
             Recruits(shards.recruits.teams[s], shards.recruits.merits[s]),
             shards.allowed[s],
+            shards.bounded,
         )
         _choose_shard(shard, min_group_size, left, rng, plan, first)
 
@@ -167,14 +169,15 @@ def _choose_shard(
     rate = report_rate(belief)
     size = safe_size(min_group_size, rate, n_users)
     mixture = mixed(belief)
-    prices = all_prices(belief, mixture, allowed, left * rate)  # as many observations
+    n_observations = left * rate
+    prices = all_prices(belief, mixture, allowed, n_observations, shard.bounded)
     plan.groups[:] = -1
     for user in range(n_users):
         plan.arms[user] = _sample(mixture, prices, user, rng)
         plan.free[user] = allowed[:, user].any()
     by_index = n_users >= 2 * size * n_arms
     if by_index:
-        _prefer_indices(shard, mixture, prices, left * rate, size, rng, plan)
+        _prefer_indices(shard, mixture, prices, n_observations, size, rng, plan)
     regret, row = prices.regrets.sum(), np.empty(n_users)
     this_round = ShardRound(belief, mixture, prices, min_group_size, left, regret, by_index, row)
     number = _recruit_thin_arms(shard, this_round, size, rng, plan, number)

@@ -2,9 +2,10 @@
 
 The knowledge gradient of docs/theory.md, "The price of information": ``gap`` is d, ``variance`` and
 ``rival_variance`` are v and v', ``rounds_left`` is L and ``halving`` is rho. The best number n of
-observations has a closed form after Frazier and Powell (2010), within 15 % of the best. Where an
-arm is hardly ever better, most tests end early, so that they cost less. A user who may be an
-outsider pays the price as either kind, times the chance of being one.
+observations has a closed form after Frazier and Powell (2010), within 15 % of the best. What a
+normal mean would gain beyond the bounds of rewards does not count. Where an arm is hardly ever
+better, most tests end early, so that they cost less. A user who may be an outsider pays the price
+as either kind, times the chance of being one.
 
 Where fewer users want an arm than a group needs, nothing would ever be learnt about it. So a group
 is recruited from all who may play it: the candidate of the highest merit, if there is one whose
@@ -41,6 +42,7 @@ class Prices(NamedTuple):
     rival_variances: FloatArray  # (n_arms, n_users)
     prices: FloatArray  # (n_arms, n_users) value of one typical observation
     regrets: FloatArray  # (n_users,) expected regret of playing the favourite
+    bounded: bool  # whether rewards lie in [0, 1]
 
 
 class ShardRound(NamedTuple):
@@ -71,6 +73,21 @@ def expected_improvement(z: float) -> float:
 
 
 @kernel()
+def bounded_improvement(gap: float, both: float, room: float, variance: float) -> float:
+    """Return E[(min(A, bound) - R)+] of a normal arm A and its rival R, which is below the bound.
+
+    R's mean is ``gap`` higher than A's, ``both`` is the variance of A - R, ``variance`` that of A,
+    and ``room`` the distance of A's mean from the bound. That is E[(A - R)+] - E[(A - bound)+].
+    """
+    deviation = math.sqrt(both)
+    improvement = deviation * expected_improvement(-gap / deviation)
+    deviation = math.sqrt(variance)
+    if room < JOINT.max_deviations * deviation:
+        improvement -= deviation * expected_improvement(-room / deviation)
+    return max(improvement, 0.0)
+
+
+@kernel()
 def index(mean: float, variance: float, noise: float, rounds_left: float) -> float:
     """Return the known reward that would be as good as an arm of unknown mean.
 
@@ -88,12 +105,18 @@ def index(mean: float, variance: float, noise: float, rounds_left: float) -> flo
 
 @kernel()
 def price(
-    gap: float, variance: float, rival_variance: float, halving: float, rounds_left: float
+    gap: float,
+    room: float,
+    variance: float,
+    rival_variance: float,
+    halving: float,
+    rounds_left: float,
 ) -> float:
     """Return the largest loss per round worth paying for observations of one user on one arm.
 
-    ``gap`` is by how much the rival's mean is higher, and ``halving`` the number of observations,
-    at the present rate, that halve ``variance``.
+    ``gap`` is by how much the rival's mean is higher, ``room`` by how much the arm's can be higher
+    than it seems, and ``halving`` the number of observations, at the present rate, that halve
+    ``variance``.
     """
     both = variance + rival_variance
     ratio = gap * gap / both if gap >= 0.0 else 1.0
@@ -103,13 +126,13 @@ def price(
     n = max(1.0, n)
     if n > 0.5 * rounds_left:
         return 0.0
-    deviation = math.sqrt(both / (1.0 + halving / n))
-    if gap > JOINT.max_deviations * deviation:
+    known = 1.0 / (1.0 + halving / n)  # of both variances
+    if gap > JOINT.max_deviations * math.sqrt(known * both):
         return 0.0
     chance = min(1.0, math.erfc(gap / math.sqrt(2.0 * both)))  # twice that the arm is better
     n_expected = n * (chance + (1.0 - chance) * JOINT.early_end)
     weight = variance / both * (rounds_left - n) / n_expected
-    return weight * deviation * expected_improvement(-gap / deviation)
+    return weight * bounded_improvement(gap, known * both, room, known * variance)
 
 
 @kernel()
@@ -123,22 +146,27 @@ def mixed_price(
         chance = mixture.chances[kind, arm, user]
         if chance * rounds_left > JOINT.min_stake:
             variance = mixture.variances[kind, arm, user]
-            gap = rival - mixture.means[kind, arm, user]
+            mean = mixture.means[kind, arm, user]
+            gap, room = rival - mean, 1.0 - mean
             if arm == prices.favourites[user]:  # an observation pays if it is less than it seems
-                gap = -gap
+                gap, room = -gap, mean
+            if not prices.bounded:
+                room = math.inf
             other = prices.rival_variances[arm, user]
-            value += chance * price(gap, variance, other, noise / variance, rounds_left)
+            value += chance * price(gap, room, variance, other, noise / variance, rounds_left)
     return value
 
 
 @kernel()
-def all_prices(belief: Belief, mixture: Mixture, allowed: BoolArray, rounds_left: float) -> Prices:
+def all_prices(
+    belief: Belief, mixture: Mixture, allowed: BoolArray, rounds_left: float, bounded: bool
+) -> Prices:
     """Return every user's losses and prices on the ``allowed`` arms, (n_arms, n_users)."""
     n_arms, n_users = allowed.shape
     shape = (n_arms, n_users)
     prices = Prices(
         np.zeros(n_users, np.int64), np.full(shape, np.inf), np.zeros(shape), np.zeros(shape),
-        np.zeros(shape), np.zeros(n_users),
+        np.zeros(shape), np.zeros(n_users), bounded,
     )  # fmt: skip
     for user in range(n_users):
         _fill_prices(belief, mixture, prices, allowed, user, rounds_left)
@@ -188,12 +216,12 @@ def _regret(mixture: Mixture, prices: Prices, arm: int, user: int) -> float:
     """Return what a user who plays its favourite is expected to lose against ``arm``."""
     regret = 0.0
     for kind in range(2):
-        deviation = math.sqrt(
-            mixture.variances[kind, arm, user] + prices.rival_variances[arm, user]
-        )
-        gap = prices.rival_means[arm, user] - mixture.means[kind, arm, user]
+        mean, variance = mixture.means[kind, arm, user], mixture.variances[kind, arm, user]
+        both = variance + prices.rival_variances[arm, user]
+        gap = prices.rival_means[arm, user] - mean
         chance = mixture.chances[kind, arm, user]
-        regret += chance * deviation * expected_improvement(-gap / deviation)
+        room = 1.0 - mean if prices.bounded else math.inf
+        regret += chance * bounded_improvement(gap, both, room, variance)
     return regret
 
 
