@@ -240,11 +240,11 @@ BAD: dict[str, tuple[Call, str]] = {
     "a user twice": (lambda: plan().add_up([(1, 1), (1, 0)]), "must name each user once"),
     "a user twice in a frame": (
         lambda: plan().add_up(pd.DataFrame({"user": [0, 0, 1], "reward": [1, 0, 1]})),
-        "must name each user once; got one of them again",
+        "must name each user once; got 0 again",
     ),
     "a user twice in a frame of polars": (
         lambda: plan().add_up(pl.DataFrame({"user": [0, 0, 1], "reward": [1, 0, 1]})),
-        "must name each user once; got one of them again",
+        "must name each user once; got 0 again",
     ),
     "rounds in one list": (
         lambda: plan().add_up([{0: 1.0, 1: 0.0}, {0: 0.0, 1: 0.0}]),

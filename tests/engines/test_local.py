@@ -227,3 +227,15 @@ def test_a_second_interrupt_does_not_keep_workers_alive(monkeypatch: pytest.Monk
     next(results)
     results.close()
     assert len(ended) == 2
+
+
+@pytest.mark.parametrize(("guarded", "sendable"), [(True, False), (False, True)])
+def test_a_class_under_a_main_guard_is_not_sent_to_workers(
+    guarded: bool, sendable: bool, tmp_path: Path
+) -> None:
+    lines = ["from shoal.policies import Policy", "from shoal.policies.own import is_sendable"]
+    lines += ["if __name__ == '__main__':"] * guarded
+    lines += [" " * 4 * guarded + line for line in ("class Mine(Policy): pass", "mine = Mine")]
+    script = tmp_path / "script.py"
+    script.write_text("\n".join([*lines, "print(is_sendable(mine))"]))
+    assert subprocess.check_output([sys.executable, script], text=True).strip() == str(sendable)

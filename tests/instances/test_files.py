@@ -29,6 +29,16 @@ def test_parquet_and_npy_read(tmp_path: Path) -> None:
         assert means.flags.c_contiguous
 
 
+NAMES = "the first line of {path} must hold the means of a user, or names of arms; got "
+PANDAS = "In pandas, write it by to_csv(path, header=False, index=False)."
+
+
+def test_a_user_whose_means_are_0_and_1_is_no_header(tmp_path: Path) -> None:
+    path = tmp_path / "means.csv"
+    path.write_text("0,1\n1,0\n1,1\n")
+    assert load_means(path).tolist() == [[0, 1], [1, 0], [1, 1]]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -38,6 +48,9 @@ def test_parquet_and_npy_read(tmp_path: Path) -> None:
         ("0.1,0.2\n0.1\n", "line 2 of {path} must have 2 cells, as the first; got 1."),
         ("a,b\n0.1,0.2,0.3\n", "line 2 of {path} must have 2 cells, as the first; got 3."),
         ("0.1,0.2\n0.1,nan\n", "the mean in row 2, column 2 of {path} must be finite; got nan."),
+        ("0,1,2\n0.1,0.2,0.3\n", NAMES + "the numbers of the columns. " + PANDAS),
+        ("0,1\n0.1,0.2\n", NAMES + "the numbers of the columns. " + PANDAS),
+        (",a,b\n0,0.1,0.2\n", NAMES + "an empty name, as of an index. " + PANDAS),
         (
             "a,b\n",
             "{path} must hold a matrix with a row per user and a column per arm; got shape (0, 2).",

@@ -57,7 +57,15 @@ def test_other_files_and_later_versions_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "roster.json"
     with pytest.raises(InvalidInputError, match="it does not exist"):
         Roster.load(path)
-    for text in ("", "[]", '{"shoal_roster": 1}', "\x00"):
+    known = {"shoal_roster": 1, "arms": ["x"], "n_seats": 2, "taken": 2}
+    wrong = (
+        known | {"users": [["a", 0], ["b", 0]]},
+        known | {"users": [["a", 0], ["a", 1]]},
+        known | {"users": [["a", 5]]},
+        known | {"users": [["a", -1]]},
+        known | {"users": [], "taken": 3},
+    )
+    for text in ("", "[]", '{"shoal_roster": 1}', "\x00", *map(json.dumps, wrong)):
         path.write_text(text)
         with pytest.raises(InvalidInputError, match=r"a roster that Roster.save wrote"):
             Roster.load(path)
@@ -100,3 +108,10 @@ def test_a_reward_of_a_user_who_has_left_is_named_with_the_remedy() -> None:
     with pytest.raises(InvalidInputError, match=r"got 'c'\. Leave out the rewards of users"):
         roster.add_up(plan, {"a": 1.0, "c": 1.0})
     assert roster.add_up(plan, {"a": 1.0, "b": 1.0}).totals.tolist() == [2.0]
+
+
+def test_a_wrong_reward_is_refused_with_the_users_id() -> None:
+    roster = Roster(["ann", "ben"], arms=["x"])
+    plan = Plan([0, 0], [0, 0], problem=roster.problem(min_group_size=2))
+    with pytest.raises(InvalidInputError, match=r"the reward of user 'ben' must be .* got 1\.5"):
+        roster.add_up(plan, {"ann": 1.0, "ben": 1.5})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.environments import make_environment
+from shoal.errors import InvalidInputError
 from shoal.model import Feedback, Plan, Problem
 
 PROBLEM = Problem(n_users=12, n_arms=2, min_group_size=3)
@@ -74,3 +76,22 @@ def test_a_frames_columns_are_found_by_their_names() -> None:
         assert same(plan.add_up(frame), expected)
     other: Any = pl.DataFrame({"who": [0, 1, 2], "liked": [1.0, 0.0, 1.0]})
     assert same(plan.add_up(other), expected)
+    for names in (("reward", "who"), ("liked", "user")):
+        swapped: Any = pd.DataFrame(zip([1.0, 0.0, 1.0], [0, 1, 2], strict=True), columns=names)
+        assert same(plan.add_up(swapped), expected)
+    exact: Any = pl.DataFrame({"user": [0, 1, 2], "reward": [Decimal(1), Decimal(0), Decimal(1)]})
+    assert same(plan.add_up(exact), expected)
+
+
+@pytest.mark.parametrize("user", [True, np.True_, 0.0, -1, 12, "a"])
+def test_who_is_no_number_of_a_user_is_refused(user: Any) -> None:
+    """A truth value would select everyone, and release totals of people who said nothing."""
+    plan = Plan(ARMS, GROUPS, problem=PROBLEM)
+    with pytest.raises(InvalidInputError, match="a user must be a number between 0 and"):
+        plan.add_up({user: 1.0})
+
+
+def test_a_user_who_stands_twice_is_named() -> None:
+    plan = Plan(ARMS, GROUPS, problem=PROBLEM)
+    with pytest.raises(InvalidInputError, match="must name each user once; got 3 again"):
+        plan.add_up([(2, 1.0), (3, 0.0), (3, 1.0)])

@@ -54,7 +54,7 @@ def unreadable(path: Path, error: Exception, *, hint: str = "") -> InvalidInputE
 
 def _read_csv(path: Path) -> FloatArray:
     cells = array("d")
-    width = n_rows = 0
+    width, n_rows, first = 0, 0, [""]
     with path.open(encoding="utf-8-sig", newline="") as lines:
         reader = csv.reader(lines)
         for row in reader:
@@ -62,6 +62,7 @@ def _read_csv(path: Path) -> FloatArray:
                 continue
             if width == 0:
                 width = len(row)
+                first = row
                 if not any(map(_is_number, row)):
                     continue
             if len(row) != width:
@@ -78,7 +79,28 @@ def _read_csv(path: Path) -> FloatArray:
                     f"a number; got {row[column]!r}."
                 ) from None
             n_rows += 1
-    return np.array(cells).reshape(n_rows, width)
+    means = np.array(cells).reshape(n_rows, width)
+    if width:
+        _check_names(path, first, means)
+    return means
+
+
+def _check_names(path: Path, first: list[str], means: FloatArray) -> None:
+    """Refuse what pandas writes unless told otherwise: 0, 1, 2, ... as names, and an index.
+
+    Where all means are 0 or 1, "0,1" may be those of a user.
+    """
+    numbered = first == [str(place) for place in range(len(first))] != ["0"]
+    if numbered and not np.isin(means, (0, 1)).all():
+        got = "the numbers of the columns"
+    elif "" in first and not any(map(_is_number, first)):
+        got = "an empty name, as of an index"
+    else:
+        return
+    raise InvalidInputError(
+        f"the first line of {path} must hold the means of a user, or names of arms; got {got}. "
+        "In pandas, write it by to_csv(path, header=False, index=False)."
+    )
 
 
 def _is_number(cell: str) -> bool:

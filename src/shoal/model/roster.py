@@ -21,7 +21,7 @@ from shoal.model.feedback import Feedback
 from shoal.model.numbers import plain, shortened, whole_number
 from shoal.model.plan import Plan
 from shoal.model.problem import Problem
-from shoal.model.totals import Rewards, pairs
+from shoal.model.totals import Rewards, check_reward, pairs
 
 ROSTER_VERSION = 1
 
@@ -128,9 +128,16 @@ class Roster:
     def add_up(self, plan: Plan, *rounds: Rewards) -> Feedback:
         """Return the totals of a plan's groups, as ``Plan.add_up`` does, from rewards by id."""
         self._check(plan)
-        return plan.add_up(
-            *([(self._reporter(user), reward) for user, reward in pairs(each)] for each in rounds)
-        )
+        return plan.add_up(*(self._by_seat(each, plan.problem.bounded) for each in rounds))
+
+    def _by_seat(self, rewards: Rewards, bounded: bool) -> list[tuple[int, Any]]:
+        """Return one round's rewards by seat; what is refused is refused by the user's id."""
+        by_seat = []
+        for user, reward in pairs(rewards):
+            seat = self._reporter(user)
+            check_reward(shortened(user), reward, bounded=bounded)
+            by_seat.append((seat, reward))
+        return by_seat
 
     def _reporter(self, user: Hashable) -> int:
         try:
@@ -177,6 +184,11 @@ class Roster:
             roster = cls([], arms=content["arms"], seats=content["n_seats"])
             roster._seat_of = {user: int(seat) for user, seat in content["users"]}
             roster._taken = int(content["taken"])
+            seats = set(roster._seat_of.values())
+            if not (seats <= set(range(roster._taken)) and roster._taken <= roster.n_seats):
+                raise ValueError("a seat is beyond those that were taken")
+            if len(seats) < len(content["users"]):
+                raise ValueError("two users have one seat, or one has two")
         except FileNotFoundError:
             raise InvalidInputError(f"{path} must be a file to read; it does not exist.") from None
         except (OSError, ValueError, LookupError, TypeError) as error:

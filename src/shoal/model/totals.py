@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,9 +19,13 @@ from shoal.model.merging import merge_played
 from shoal.model.numbers import plain, shortened
 from shoal.model.plan import Plan
 
+if TYPE_CHECKING:
+    import polars as pl
+
 Rewards: TypeAlias = Mapping[Any, float] | Iterable[tuple[Any, float]]
 """One round's rewards by user: a mapping, pairs, or a dataframe of the columns ``user`` and
-``reward``, or of two others in this order."""
+``reward``, in any order; where one has another name it is the other one, and where both have, they
+are in this order."""
 
 
 def add_up(plan: Plan, *rounds: Rewards) -> Feedback:
@@ -62,20 +66,34 @@ def pairs(rewards: Rewards) -> Iterable[tuple[Any, Any]]:
     """Return one round's (user, reward) pairs."""
     frame = read_frame(rewards)
     if frame is not None:
-        if {"user", "reward"} <= set(frame.columns):
-            frame = frame.select("user", "reward")
-        if frame.width != 2:
-            raise InvalidInputError(
-                f"rewards must have two columns, user and reward; got {frame.columns}."
-            )
-        both = frame.rows()
+        both = _of_frame(frame)
     elif isinstance(rewards, Mapping):
         return rewards.items()
     else:
         both = _listed(rewards)
-    if len({user for user, _ in both}) < len(both):
-        raise InvalidInputError("rewards must name each user once; got one of them again.")
+    users = set()
+    for user, _ in both:
+        if user in users:
+            raise InvalidInputError(
+                f"rewards must name each user once; got {shortened(user)} again."
+            )
+        users.add(user)
     return both
+
+
+def _of_frame(frame: pl.DataFrame) -> list[tuple[Any, Any]]:
+    """Return the pairs of a frame; decimals, as of a database, are numbers."""
+    import polars.selectors as cs
+
+    if {"user", "reward"} <= set(frame.columns):
+        frame = frame.select("user", "reward")
+    if frame.width != 2:
+        raise InvalidInputError(
+            f"rewards must have two columns, user and reward; got {frame.columns}."
+        )
+    if frame.columns[0] == "reward" or frame.columns[1] == "user":
+        frame = frame.select(reversed(frame.columns))
+    return frame.with_columns(cs.decimal().cast(float)).rows()
 
 
 def _listed(rewards: Any) -> list[tuple[Any, Any]]:
@@ -101,7 +119,7 @@ def _columns(plan: Plan, rewards: Rewards) -> tuple[BoolArray, FloatArray]:
     reports, values = np.zeros(n_users, np.bool_), np.zeros(n_users)
     for user, reward in pairs(rewards):
         number, value = plain(user), plain(reward)
-        if not isinstance(number, int) or not 0 <= number < n_users:
+        if type(number) is not int or not 0 <= number < n_users:  # True would select everyone
             raise InvalidInputError(
                 f"a user must be a number between 0 and n_users-1={n_users - 1}; "
                 f"got {shortened(user)}. A Roster takes other ids."

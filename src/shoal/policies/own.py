@@ -6,6 +6,7 @@ A name in the group ``shoal.policies`` of an installed distribution is known as 
     epsilon-greedy = "my_package.policies:EpsilonGreedy"
 """
 
+import ast
 import hashlib
 import inspect
 import pickle
@@ -146,7 +147,8 @@ def importable(policy: PolicyLike) -> str:
 def is_sendable(policy: PolicyLike) -> bool:
     """Say whether a process that is started for it can play a policy.
 
-    It can't where the class exists in this process alone: in a notebook or inside a function.
+    It can't where the class exists in this process alone: in a notebook, inside a function or
+    under a script's main guard.
     """
     if isinstance(policy, str):
         return True
@@ -154,8 +156,22 @@ def is_sendable(policy: PolicyLike) -> bool:
         data = pickle.dumps(policy)
     except Exception:  # pickle may raise anything
         return False
-    script = getattr(sys.modules["__main__"], "__file__", "")
-    return b"__main__" not in data or Path(script).is_file()
+    if b"__main__" not in data:
+        return True
+    script = Path(getattr(sys.modules["__main__"], "__file__", ""))
+    name = identity(policy).partition(":")[2].partition(".")[0]
+    return script.is_file() and name not in _names_under_main_guard(script.read_bytes())
+
+
+def _names_under_main_guard(source: bytes) -> set[str]:
+    """Return the classes and functions that a script defines only where it is run."""
+    return {
+        part.name
+        for guard in ast.parse(source).body
+        if isinstance(guard, ast.If) and "__name__" in ast.unparse(guard.test)
+        for part in ast.walk(guard)
+        if isinstance(part, ast.ClassDef | ast.FunctionDef)
+    }
 
 
 def code_hash(name: str) -> str:
