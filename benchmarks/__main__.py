@@ -37,8 +37,9 @@ ALONE = ("soak",)  # takes half an hour, and makes no table
 
 
 def main(names: list[str]) -> None:
-    if not names:
+    if not names or names == ["--help"]:
         print("Name benchmarks to run, or all:", *ALL, *ALONE, sep="\n  ")
+        return
     for name in ALL if names == ["all"] else names:
         if name not in ALL + ALONE:
             sys.exit(f"benchmark must be one of all, {', '.join(ALL + ALONE)}; got {name!r}.")

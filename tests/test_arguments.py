@@ -72,6 +72,7 @@ def compared(**more: Any) -> Any:
     return compare(**{"policies": ["random"], "n_runs": 1, "engine": HERE} | RULES | more)
 
 
+EXTENDED = (*RandomPlay.changing, "best")
 RNG = r"rng must be a numpy.random.Generator, such as np.random.default_rng\(0\); got "
 BAD: dict[str, tuple[Call, str]] = {
     # A seed in place of a generator.
@@ -98,6 +99,18 @@ BAD: dict[str, tuple[Call, str]] = {
     "options that are a list": (
         lambda: simulate("random", MEANS, options=["gamma"], **RULES),
         r"options must be a mapping of names to values; got \['gamma'\]",
+    ),
+    "a truth value as progress": (
+        lambda: compared(instances="uniform", n_users=6, n_arms=2, progress=True),
+        r"progress must be a function of \(finished, done, total\); got True",
+    ),
+    "means with gaps": (
+        lambda: simulate("random", np.ma.masked_greater(MEANS, 0.4), **RULES),
+        "means must be complete; got an array with masked entries",
+    ),
+    "a state that is not there": (
+        lambda: type("Mine", (RandomPlay,), {"changing": EXTENDED})(PROBLEM, rng=rng()).state(),
+        "changing must name attributes of Mine; got 'best', which it does not have",
     ),
     "a number as a policy": (lambda: simulate(3, MEANS, **RULES), "policy must be a known .*got 3"),
     "a class that is no policy": (

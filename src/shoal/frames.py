@@ -74,6 +74,8 @@ def as_array(name: str, value: Any) -> np.ndarray[Any, np.dtype[Any]]:
                     f"every column of {name} must hold numbers; got {kind} in column {column!r}."
                 )
         return frame.cast(dict.fromkeys(frame.columns, _float64())).to_numpy(order="c")
+    if np.ma.is_masked(value):
+        raise InvalidInputError(f"{name} must be complete; got an array with masked entries.")
     try:
         return np.asarray(value)
     except ValueError as error:

@@ -168,6 +168,10 @@ def run_cells(
     title: Callable[[Cell], str] = lambda cell: cell.title,
 ) -> list[Run]:
     """Play cells on an engine, by default a process per core; return their runs in order."""
+    if progress is not None and not callable(progress):
+        raise InvalidInputError(
+            f"progress must be a function of (finished, done, total); got {progress!r}."
+        )
     engine = choose_engine(cells, engine)
     report = progress or (lambda finished, done, total: None)
     total, done = sum(cell.setting.horizon for cell in cells), 0

@@ -28,6 +28,12 @@ class Stateful:
 
     def state(self) -> State:
         """Return a copy of everything that changes while this runs."""
+        for name in self.changing:
+            if not hasattr(self, name):
+                raise InvalidInputError(
+                    f"changing must name attributes of {type(self).__name__}; got {name!r}, which "
+                    "it does not have."
+                )
         return {name: _take(getattr(self, name)) for name in self.changing}
 
     def restore(self, state: State) -> None:
