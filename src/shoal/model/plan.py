@@ -167,7 +167,7 @@ class Plan:
 
 def _column(name: str, values: ArrayLike, n_users: int) -> IntArray:
     """Copy ``values`` into a read-only int32 column, refusing anything that is not whole."""
-    array = as_array(name, values)
+    array = values if type(values) is np.ndarray else as_array(name, values)
     if array.shape != (n_users,):
         raise InvalidInputError(f"{name} must have shape ({n_users},); got {array.shape}.")
     if array.dtype != _INT32:

@@ -148,7 +148,9 @@ class Policy(Stateful, ABC):
         if horizon is not None:
             if self.rounds >= horizon:
                 raise ShoalError(f"all {horizon=} rounds are played; there is no next plan.")
-            repeats = min(whole_number("repeats", repeats), horizon - self.rounds)
+            if type(repeats) is not int:
+                repeats = whole_number("repeats", repeats)
+            repeats = min(repeats, horizon - self.rounds)
         return Plan(arms, groups, repeats, problem=self.problem)
 
     def tell(self, feedback: Feedback) -> None:
