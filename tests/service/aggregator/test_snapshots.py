@@ -13,10 +13,12 @@ from tests.service.test_serve import attempt
 from tests.support.service import close, even, report, start, users
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.keys import check_secrets, claim_key
+from shoal.service.aggregator.keys import COPIED, check_secrets, claim_key
 from shoal.service.aggregator.witness import Statement, Witness, check, read_statement
+from shoal.service.doctor import examine
 from shoal.service.problems import ProblemError
 from shoal.service.process import open_store
+from shoal.service.settings import load_settings
 from shoal.service.store import aggregator as store
 from shoal.wire import LearnerProgress
 
@@ -81,6 +83,37 @@ def test_threat_25_a_snapshot_restores_both_stores_and_the_key(
             assert connection.execute(store.sums.select()).all() == []
             last = connection.execute(store.audit.select()).all()[-1]
         assert last.action == "round.abandon"
+
+
+@pytest.mark.parametrize("how", ["the folder", "file by file"])
+def test_a_folder_that_was_put_back_is_told_also_where_no_round_had_reports(
+    tmp_path: Path, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder, copy = tmp_path / "data", tmp_path / "copy"
+    with opened(folder) as aggregator:
+        start(aggregator, even(12, size=4), least=4)
+        close(aggregator)
+    shutil.copytree(folder, copy)
+    with opened(folder, boot="two"):  # an ordinary start, of the machine too
+        assert "put back" not in caplog.text
+    put_back(copy, folder, how)
+    settings = load_settings(
+        {"SHOAL_DATA": str(folder), "SHOAL_AGGREGATOR_KEY_FILE": str(folder / "key")}
+    )
+    assert [COPIED] == [f.fault for f in examine(settings, "aggregator") if "put back" in f.fault]
+    with opened(folder) as aggregator:
+        assert COPIED in caplog.text
+        assert "campaign news: its last round in this folder is round 1" in caplog.text
+        with aggregator.database.read() as connection:
+            last = connection.execute(store.audit.select()).all()[-1]
+        assert (last.action, last.details) == ("store.copied", '{"rounds":{"news":1}}')
+        # The way that the warning names: round 2 was played after the copy was made.
+        start(aggregator, even(12, size=4), least=4, number=2)
+        assert aggregator.epochs.abandon("news", 2) == 1
+    caplog.clear()
+    with opened(folder):  # it was said, and the file is known now
+        assert "put back" not in caplog.text
+    assert not [f for f in examine(settings, "aggregator") if "put back" in f.fault]
 
 
 def test_a_machine_that_has_started_since_abandons_what_has_sums(tmp_path: Path) -> None:

@@ -278,8 +278,10 @@ class Records:
         The learner that serves the store does it, at once or when it starts. With
         ``forget_rounds`` it also forgets how far the campaign is.
         """
-        asked = update(runs).where(runs.c.campaign == name).values(
-            relearn=_ROUNDS if forget_rounds else _STATE
+        asked = (
+            update(runs)
+            .where(runs.c.campaign == name)
+            .values(relearn=_ROUNDS if forget_rounds else _STATE)
         )
         with self._database.write() as connection:
             return bool(connection.execute(asked).rowcount)
