@@ -151,7 +151,8 @@ def _campaigns(database: Database, floor: int) -> Iterator[Finding]:
         result = audit(database, name)
         faults = [fault for rule in result.faults.values() for fault in rule]
         if campaign.min_group_size < floor:
-            faults.insert(0, f"C is {campaign.min_group_size}, below the floor of {floor}")
+            fault = f"C is {campaign.min_group_size}, below the floor of {floor}"
+            yield Finding(f"campaign {name}: C is at least the floor", fault)
         noise = "no noise"
         if campaign.noise:
             noise = f"noise of epsilon {campaign.noise.epsilon:g} a round"

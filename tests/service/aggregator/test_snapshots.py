@@ -12,13 +12,15 @@ import pytest
 from tests.service.test_serve import attempt
 from tests.support.service import close, even, report, start, users
 
+from shoal.errors import InvalidInputError
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.keys import COPIED, check_secrets, claim_key
 from shoal.service.aggregator.witness import Statement, Witness, check, read_statement
 from shoal.service.doctor import examine
 from shoal.service.problems import ProblemError
-from shoal.service.process import open_store
+from shoal.service.process import _open_witness, open_store
 from shoal.service.settings import load_settings
+from shoal.service.store import Database
 from shoal.service.store import aggregator as store
 from shoal.wire import LearnerProgress
 
@@ -100,7 +102,8 @@ def test_a_folder_that_was_put_back_is_told_also_where_no_round_had_reports(
     settings = load_settings(
         {"SHOAL_DATA": str(folder), "SHOAL_AGGREGATOR_KEY_FILE": str(folder / "key")}
     )
-    assert [COPIED] == [f.fault for f in examine(settings, "aggregator") if "put back" in f.fault]
+    found = [f.fault for f in examine(settings, "aggregator") if "put back" in f.fault]
+    assert found == [COPIED]
     with opened(folder) as aggregator:
         assert COPIED in caplog.text
         assert "campaign news: its last round in this folder is round 1" in caplog.text
@@ -171,6 +174,25 @@ def test_a_witness_that_can_not_be_written_is_named(tmp_path: Path) -> None:
         shutil.rmtree(witness.parent)
         with pytest.raises(ProblemError, match=r"What is away is the witness: .*No such file"):
             close(aggregator)
+
+
+@pytest.mark.parametrize("linked", ["nothing", "the file", "its folder", "the data"])
+def test_a_witness_in_the_folder_is_refused_by_whatever_path(tmp_path: Path, linked: str) -> None:
+    data, link = tmp_path / "data", tmp_path / "link"
+    data.mkdir()
+    witness = data / "witness.json"
+    if linked == "the file":
+        witness.touch()
+        link.symlink_to(witness)
+        witness = link
+    elif linked != "nothing":
+        link.symlink_to(data)
+        witness = link / "witness.json" if linked == "its folder" else witness
+    given = link if linked == "the data" else data
+    settings = load_settings({"SHOAL_DATA": str(given), "SHOAL_AGGREGATOR_WITNESS": str(witness)})
+    database = Database(settings.database("aggregator"))
+    with pytest.raises(InvalidInputError, match=r"witness must be outside of the folder"):
+        _open_witness(settings, database)
 
 
 @pytest.mark.slow

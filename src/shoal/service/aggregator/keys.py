@@ -11,10 +11,10 @@ the round's plan, so that the rounds of another store are safe.
 
 A copy of the whole folder, put back, would play an open round again, and its second release might
 differ from the first by one user. The secret's file is gone by then, and the one that was put back
-is another (``_device_mark``); a machine that was put back as a whole has started since. Either way the
-round is abandoned, unless a witness elsewhere knows better (``witness``). Rounds that had no report
-when the copy was made, or were not there, nobody remembers: the key's file shows that the folder
-is a copy, or was moved, and the start warns.
+is another (``_device_mark``); a machine that was put back as a whole has started since. Either way
+the round is abandoned, unless a witness elsewhere knows better (``witness``). Rounds that had no
+report when the copy was made, or were not there, nobody remembers: the key's file shows that the
+folder is a copy, or was moved, and the start warns.
 """
 
 import logging
