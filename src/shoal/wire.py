@@ -326,13 +326,15 @@ class Sync(msgspec.Struct, frozen=True):
     """How far the learner is in each campaign, and how many seconds it will wait for work.
 
     Campaigns are ``quarantined`` whose state it can't read. Of those that were ``deleted`` it
-    remembers the last round: a restored backup of the aggregator may still have them.
+    remembers the last round: a restored backup of the aggregator may still have them. An operator
+    had it forget the rounds of those that are ``forgotten``: what it claimed of them was wrong.
     """
 
     campaigns: dict[str, LearnerProgress]
     wait: float = 0.0
     quarantined: list[str] = msgspec.field(default_factory=list)
     deleted: dict[str, int] = msgspec.field(default_factory=dict)
+    forgotten: list[str] = msgspec.field(default_factory=list)
 
 
 class Task(msgspec.Struct, frozen=True):

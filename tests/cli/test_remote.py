@@ -74,7 +74,7 @@ def test_a_campaign_is_played_and_ended_from_the_command_line(live: Live, tmp_pa
     assert json.loads(answer) == {"left": 0, "erased": 1, "unknown": ["reader-0"]}
     assert unknown == "not in news: reader-0"
     refused = run(live, tmp_path, "campaign", "archive", "news", code=2)
-    assert "can't be undone: say --yes" in refused
+    assert "archiving news can't be undone: say --yes" in refused
     assert "news is archived" in run(live, tmp_path, "campaign", "archive", "news", "--yes")
     assert "archived" in run(live, tmp_path, "campaign", "show", "news")
     assert "news is deleted" in run(live, tmp_path, "campaign", "delete", "news", "--yes")

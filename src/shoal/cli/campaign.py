@@ -184,7 +184,7 @@ def abandon(options: RemoteOptions, name: str, number: int | None, yes: bool) ->
     By default those that the learner alone knows of, or else the last round if it is not over.
     """
     if not yes:
-        raise InvalidInputError(f"to abandon rounds of {name} can't be undone: say --yes.")
+        raise InvalidInputError(f"abandoning rounds of {name} can't be undone: say --yes.")
     with connect(options, "operator") as client:
         before = client.campaign(name)
         if number is None:
@@ -244,7 +244,7 @@ def _end(
     options: RemoteOptions, name: str, verb: str, act: Callable[[Client], object], *, yes: bool
 ) -> None:
     if not yes:
-        raise InvalidInputError(f"to {verb} {name} can't be undone: say --yes.")
+        raise InvalidInputError(f"{verb[:-1]}ing {name} can't be undone: say --yes.")
     with connect(options, "operator") as client:
         act(client)
     show(options, {f"{verb}d": name}, f"{name} is {verb}d")

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 NEXT = {
     "aggregator": "Next: start it beside the store that the learner had, which alone remembers the "
-    "rounds since the backup. Repeat at once what was done since the backup: withdraw users who "
-    "left, erase again those who asked for it (their names are back), retire arms. Then enrol and "
-    "add, in the same order, users and arms that are missing. Where a campaign says that the "
-    "learner is ahead, abandon those rounds: shoal campaign abandon NAME --yes.",
+    "rounds since the backup. If the start says that a round's secret is missing, that round was "
+    "closed since: shoal serve --abandon-open-rounds. Repeat at once what was done since the "
+    "backup: withdraw users who left, erase again those who asked for it (their names are back), "
+    "retire arms. Then enrol and add, in the same order, users and arms that are missing. Where a "
+    "campaign says that the learner is ahead, abandon those rounds: shoal campaign abandon NAME "
+    "--yes.",
     "learner": "Next: start it beside the store that the aggregator had. It learns again what was "
     "released since the backup.",
 }

@@ -82,7 +82,8 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--abandon-open-rounds",
     is_flag=True,
-    help="If the key is lost: abandon the open rounds, whose sums can't be read.",
+    help="Abandon open rounds whose sums can't be read: those whose secret is missing, as after a "
+    "restore of the aggregator, or, if the key is lost, all that have reports. Others go on.",
 )
 @click.pass_context
 def command(

@@ -37,9 +37,9 @@ _OF_USER, _OF_WORD = r"A-Za-z0-9_~@:+=-", r"\x00-\x1f\x7f"
 USER = rf"^([.{_OF_USER}]{{3,128}}|[{_OF_USER}][.{_OF_USER}]?|\.[{_OF_USER}])$"
 WORD = rf"^([^{_OF_WORD}]{{3,64}}|[^{_OF_WORD}.][^{_OF_WORD}]?|\.[^{_OF_WORD}.])$"
 PATTERN_RULES = {
-    NAME: "must be 1 to 64 letters, digits or ._-, the first one a letter or digit",
-    USER: "must be 1 to 128 letters, digits or ._~@:+=-, but not . or ..",
-    WORD: "must be 1 to 64 characters in one line, but not . or ..",
+    NAME: "must be 1 to 64 ASCII letters, digits or ._-, the first one a letter or digit",
+    USER: 'must be 1 to 128 ASCII letters, digits or ._~@:+=-, but not "." or ".."',
+    WORD: 'must be 1 to 64 characters in one line, but not "." or ".."',
 }
 # They turn the direction of what is written beside them: a name could look like another.
 BIDIRECTIONAL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -106,7 +106,9 @@ class Campaign(Frozen):
     schedule: Schedule | None = None
     noise: Noise | None = None
     contested: Literal["count", "refuse"] = Field(
-        default="count", description="What contested reports do: are counted, or end the round."
+        default="count",
+        description="Contested reports are refused; count: their number is shown, refuse: the "
+        "round is withheld as well.",
     )
     grouping: Literal["aggregator", "learner"] | None = Field(
         default=None, description="Who draws the groups: by default the aggregator where it can."

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, or_, select, text
 from shoal.errors import ShoalError
 from shoal.service.aggregator import audit_log, campaigns, rounds
 from shoal.service.aggregator.group_sums import DAMAGED, DamagedSumsError, read_checked
-from shoal.service.aggregator.keys import KEY_BYTES, fits, read_key
+from shoal.service.aggregator.keys import COPIED, KEY_BYTES, fits, is_copy, read_key
 from shoal.service.aggregator.witness import check as check_witness
 from shoal.service.aggregator.witness import read_statement
 from shoal.service.audit import audit
@@ -93,7 +93,7 @@ def _store(database: Database, role: StoreRole, settings: Settings) -> Iterator[
     if role == "aggregator" and not fault:
         with database.read() as connection:
             if settings.key_file.is_file():
-                yield _key_fits(connection, settings.key_file)
+                yield _key_fits(connection, settings)
             yield _no_future_times(connection)
             yield Finding("the audit log is whole", "; ".join(audit_log.check(connection)))
             if settings.aggregator.witness:
@@ -114,13 +114,15 @@ def _learner_states(database: Database) -> Iterator[Finding]:
         yield Finding(f"campaign {name}: the learner's state can be read", fault)
 
 
-def _key_fits(connection: Connection, file: Path) -> Finding:
+def _key_fits(connection: Connection, settings: Settings) -> Finding:
     check = "the key is the one that the store was filled with"
     try:
-        key = read_key(file)
+        key = read_key(settings.key_file)
     except ShoalError as error:
         return Finding(check, str(error))
     fault = "" if key is None or fits(connection, key) else "the store was filled with another key"
+    if not settings.aggregator.witness and is_copy(connection, settings.key_file, key):
+        fault = COPIED
     return Finding(check, fault)
 
 
@@ -149,7 +151,8 @@ def _campaigns(database: Database, floor: int) -> Iterator[Finding]:
         result = audit(database, name)
         faults = [fault for rule in result.faults.values() for fault in rule]
         if campaign.min_group_size < floor:
-            faults.insert(0, f"C is {campaign.min_group_size}, below the floor of {floor}")
+            fault = f"C is {campaign.min_group_size}, below the floor of {floor}"
+            yield Finding(f"campaign {name}: C is at least the floor", fault)
         noise = "no noise"
         if campaign.noise:
             noise = f"noise of epsilon {campaign.noise.epsilon:g} a round"

@@ -96,9 +96,9 @@ def _open_witness(settings: Settings, database: Database) -> Witness | None:
         return None
     from shoal.service.aggregator.witness import Witness
 
-    file = Path(settings.aggregator.witness).absolute()
+    file = Path(settings.aggregator.witness).resolve()  # a link goes where it leads
     for place in filter(None, (settings.key_file, database.file)):
-        if file.is_relative_to(place.absolute().parent):
+        if file.is_relative_to(place.absolute().parent.resolve()):
             raise InvalidInputError(
                 f"aggregator.witness must be outside of the folder {place.parent}; got {file}."
             )

@@ -31,8 +31,42 @@ def test_threat_24_the_learner_claims_a_far_round(aggregator: Aggregator, planne
         aggregator.releases.close_round("news", 1)
     assert refusal(caught) == "learner-ahead"
     assert aggregator.n_abandoned("news") == 0
-    aggregator.epochs.sync_learner({"news": LearnerProgress(1, 0)})  # it was wrong
+    aggregator.epochs.forget_claims(["news"])  # it was wrong
+    aggregator.epochs.sync_learner({"news": LearnerProgress(1, 0)})
     assert sum(total.total for total in close(aggregator).totals) == 12_000
+
+
+def test_threat_24_a_second_learner_that_is_behind_frees_no_round(aggregator: Aggregator) -> None:
+    """The furthest claim since the start holds, whoever speaks last: after a restore, say."""
+    start(aggregator, even(12, size=4), least=4)
+    close(aggregator)
+    epochs = aggregator.epochs
+    first, standby = LearnerProgress(2, 2, 2), LearnerProgress(1, 1, 1)
+    epochs.sync_learner({"news": first})
+    assert epochs.sync_learner({"news": standby}) == []
+    assert epochs.sync_learner({}) == []  # one with an empty store
+    assert (epochs.learner_state("news"), epochs.ahead("news")) == ("ahead", 2)
+    with pytest.raises(ProblemError) as caught:
+        aggregator.request_round("news", 2)
+    assert refusal(caught) == "learner-ahead"
+    assert epochs.abandon("news", 2) == 1  # as it was told to
+    epochs.sync_learner({"news": standby})
+    assert epochs.learner_state("news") == "in touch"
+    assert aggregator.request_round("news", 3)
+
+
+def test_of_two_learners_that_are_ahead_the_furthest_claim_is_abandoned(
+    aggregator: Aggregator,
+) -> None:
+    start(aggregator, even(12, size=4), least=4)
+    close(aggregator)
+    for claim in (LearnerProgress(2, 1, 1), LearnerProgress(5, 4, 4), LearnerProgress(3, 3, 3)):
+        aggregator.epochs.sync_learner({"news": claim})
+    assert aggregator.epochs.ahead("news") == 5
+    aggregator.epochs.abandon("news", 3)
+    assert aggregator.epochs.ahead("news") == 5  # a part of them is not all
+    aggregator.epochs.abandon("news", 5)
+    assert aggregator.epochs.learner_state("news") == "in touch"
 
 
 @pytest.mark.parametrize("progress", [(2, 0, 0), (1, 1, 1), (1, 0, 1), (5, 4, 4)])
@@ -99,6 +133,7 @@ def test_no_round_is_opened_while_the_learner_is_ahead(stores: Stores) -> None:
             operator.open_round("news", 1, wait=0)
         assert ahead.value.name == "learner-ahead"
         assert live.aggregator.rounds.latest("news") is None
+        live.aggregator.epochs.forget_claims(["news"])
         sync({})
         assert operator.open_round("news", 1, wait=0).state == "wanted"
         sync({"news": LearnerProgress(2, 2)})  # it was restored meanwhile

@@ -12,11 +12,15 @@ import pytest
 from tests.service.test_serve import attempt
 from tests.support.service import close, even, report, start, users
 
+from shoal.errors import InvalidInputError
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.keys import check_secrets, claim_key
+from shoal.service.aggregator.keys import COPIED, check_secrets, claim_key
 from shoal.service.aggregator.witness import Statement, Witness, check, read_statement
+from shoal.service.doctor import examine
 from shoal.service.problems import ProblemError
-from shoal.service.process import open_store
+from shoal.service.process import _open_witness, open_store
+from shoal.service.settings import load_settings
+from shoal.service.store import Database
 from shoal.service.store import aggregator as store
 from shoal.wire import LearnerProgress
 
@@ -83,6 +87,38 @@ def test_threat_25_a_snapshot_restores_both_stores_and_the_key(
         assert last.action == "round.abandon"
 
 
+@pytest.mark.parametrize("how", ["the folder", "file by file"])
+def test_a_folder_that_was_put_back_is_told_also_where_no_round_had_reports(
+    tmp_path: Path, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder, copy = tmp_path / "data", tmp_path / "copy"
+    with opened(folder) as aggregator:
+        start(aggregator, even(12, size=4), least=4)
+        close(aggregator)
+    shutil.copytree(folder, copy)
+    with opened(folder, boot="two"):  # an ordinary start, of the machine too
+        assert "put back" not in caplog.text
+    put_back(copy, folder, how)
+    settings = load_settings(
+        {"SHOAL_DATA": str(folder), "SHOAL_AGGREGATOR_KEY_FILE": str(folder / "key")}
+    )
+    found = [f.fault for f in examine(settings, "aggregator") if "put back" in f.fault]
+    assert found == [COPIED]
+    with opened(folder) as aggregator:
+        assert COPIED in caplog.text
+        assert "campaign news: its last round in this folder is round 1" in caplog.text
+        with aggregator.database.read() as connection:
+            last = connection.execute(store.audit.select()).all()[-1]
+        assert (last.action, last.details) == ("store.copied", '{"rounds":{"news":1}}')
+        # The way that the warning names: round 2 was played after the copy was made.
+        start(aggregator, even(12, size=4), least=4, number=2)
+        assert aggregator.epochs.abandon("news", 2) == 1
+    caplog.clear()
+    with opened(folder):  # it was said, and the file is known now
+        assert "put back" not in caplog.text
+    assert not [f for f in examine(settings, "aggregator") if "put back" in f.fault]
+
+
 def test_a_machine_that_has_started_since_abandons_what_has_sums(tmp_path: Path) -> None:
     first_half(tmp_path / "data")
     with opened(tmp_path / "data", boot="two") as aggregator:
@@ -138,6 +174,25 @@ def test_a_witness_that_can_not_be_written_is_named(tmp_path: Path) -> None:
         shutil.rmtree(witness.parent)
         with pytest.raises(ProblemError, match=r"What is away is the witness: .*No such file"):
             close(aggregator)
+
+
+@pytest.mark.parametrize("linked", ["nothing", "the file", "its folder", "the data"])
+def test_a_witness_in_the_folder_is_refused_by_whatever_path(tmp_path: Path, linked: str) -> None:
+    data, link = tmp_path / "data", tmp_path / "link"
+    data.mkdir()
+    witness = data / "witness.json"
+    if linked == "the file":
+        witness.touch()
+        link.symlink_to(witness)
+        witness = link
+    elif linked != "nothing":
+        link.symlink_to(data)
+        witness = link / "witness.json" if linked == "its folder" else witness
+    given = link if linked == "the data" else data
+    settings = load_settings({"SHOAL_DATA": str(given), "SHOAL_AGGREGATOR_WITNESS": str(witness)})
+    database = Database(settings.database("aggregator"))
+    with pytest.raises(InvalidInputError, match=r"witness must be outside of the folder"):
+        _open_witness(settings, database)
 
 
 @pytest.mark.slow

@@ -138,6 +138,9 @@ def test_with_capabilities_a_device_reports_for_its_own_user_alone(stores: Store
         with pytest.raises(ServiceError) as caught:
             live.client("app").capability_key("news")
         assert caught.value.name == "wrong-role"
+        entry = live.client("admin").audit()[-1]  # one for each reading
+        read = (entry.actor, entry.action, entry.campaign)
+        assert read == ("admin", "capability-key.read", "news")
         own = {user: report_capability(key, "news", 1, user) for user in users(N)}
         client = live.client("app")
         stolen = {"user-1": own["user-2"], "user-3": report_capability(key, "news", 2, "user-3")}

@@ -91,7 +91,7 @@ def test_creation_and_opening_are_idempotent_and_campaigns_can_not_change(
         ({"min_group_size": "5"}, "min_group_size must be a valid integer; got '5'"),
         ({"seats": 0}, "seats must be greater than or equal to 1; got 0"),
         ({"holdout": 0.01}, "seats inside and outside; got 0 inside and 40 outside"),
-        ({"arms": ["a", ".."]}, "arms.1 must be 1 to 64 characters in one line, but not . or .."),
+        ({"arms": ["a", ".."]}, 'characters in one line, but not "." or ".."; got \'..\''),
         ({"policy": "os:path"}, "policy must be the name of an installed policy; got 'os:path'"),
         ({"horizon": None}, "needs a horizon"),
         ({"arms": ["red", "red"]}, " arms must have different names; got 'red' twice"),
@@ -117,10 +117,12 @@ def test_a_user_that_can_not_be_is_refused_with_the_rule(sqlite_stores: Stores) 
         operator.create_campaign("news", **DEFINITION)
         with pytest.raises(ServiceError) as caught:
             operator.enrol("news", ["a b", "ann", *["."] * 5])
-        rule = "must be 1 to 128 letters, digits or ._~@:+=-, but not . or .."
+        rule = 'must be 1 to 128 ASCII letters, digits or ._~@:+=-, but not "." or ".."'
         assert str(caught.value).endswith(
-            f"join.0 {rule}; join.2 {rule}; join.3 {rule}; and 3 more."
+            f"join.0 {rule}; got 'a b'; join.2 {rule}; got '.'; join.3 {rule}; got '.'; and 3 more."
         )
+        with pytest.raises(ServiceError, match=r"ASCII letters, .*; got 'zoé'"):
+            operator.enrol("news", ["zoé"])
 
 
 def test_erased_users_are_in_no_list_of_assignments(stores: Stores) -> None:

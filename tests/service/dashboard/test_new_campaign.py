@@ -23,7 +23,7 @@ def test_a_campaign_is_made_from_the_form(live: Live, operator: Visitor) -> None
 @pytest.mark.parametrize(
     ("field", "value", "rule"),
     [
-        ("name", "a b", "must be 1 to 64 letters"),
+        ("name", "a b", "must be 1 to 64 ASCII letters"),
         ("name", "taken", "is the name of another campaign"),
         ("arms", "", "at least one"),
         ("arms", "a\na", "must be different"),

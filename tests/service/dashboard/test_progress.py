@@ -295,6 +295,7 @@ def test_the_first_rounds_and_c_are_one_value_each(sqlite_aggregator: Aggregator
     assert (news.first, news.least) == (0.0375, 5)
     assert len(news.points.round) == 2
     assert {row[5] for row in news.tables["reward"]} == {"0.037"}
+    assert all(cell.isdecimal() for row in news.tables["groups"] for cell in row[2:])  # counts
 
 
 def test_the_page_holds_the_same_data_as_the_route(live: Live) -> None:

@@ -8,12 +8,15 @@ deleted as well, for a backup may be older than that.
 
 A learner that knows of later rounds than this store is not followed by itself: it may be wrong, or
 lie, and an open round may hold reports that were acknowledged. Nothing is released, shown or
-planned in the campaign until an operator abandons those rounds, or until the learner says
-otherwise. A store without the campaign's later rounds loses nothing by waiting.
+planned in the campaign until an operator abandons those rounds, or has the learner forget them. A
+store without the campaign's later rounds loses nothing by waiting.
+
+One learner is meant. Where two have spoken since the start, the furthest claim of either holds: a
+standby that is behind must not free rounds that the other remembers.
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -36,7 +39,7 @@ log = logging.getLogger("shoal.service")
 
 @dataclass(eq=False)
 class Epochs:
-    """What the learner has said of its progress since this process started.
+    """What the learner, or any of several, has said of its progress since this process started.
 
     ``on_abandon`` is called with the number of rounds whenever an operator abandons some.
     """
@@ -108,14 +111,21 @@ class Epochs:
         return work
 
     def _record(self, name: str, last: RoundRecord | None, progress: LearnerProgress) -> None:
-        if not is_ahead(last, progress):
+        claim = _furthest(self._claims.get(name), progress)
+        if not is_ahead(last, claim):
             self._claims.pop(name, None)
             self._progress[name] = progress
             return
-        if self._claims.get(name) != progress:
+        if self._claims.get(name) != claim:
             log.warning("the learner is ahead of this store; an operator must abandon the rounds")
-        self._claims[name] = progress
+        self._claims[name] = claim
         self._progress.pop(name, None)
+
+    def forget_claims(self, names: Iterable[str]) -> None:
+        """Drop the claims in campaigns whose rounds an operator had the learner forget."""
+        for name in names:
+            if self._claims.pop(name, None):
+                log.warning("the learner has forgotten rounds, as it was asked to")
 
     def abandon(self, name: str, through: int) -> int:
         """Give up all rounds up to one that are not released; return how many.
@@ -140,6 +150,17 @@ class Epochs:
         self._keys.delete_ended()
         self.on_abandon(n_rounds)
         return n_rounds
+
+
+def _furthest(claim: LearnerProgress | None, progress: LearnerProgress) -> LearnerProgress:
+    """Return the furthest that either says, of each step of a round."""
+    if claim is None:
+        return progress
+    return LearnerProgress(
+        max(claim.planned, progress.planned),
+        max(claim.learnt, progress.learnt),
+        max(claim.reading, progress.reading),
+    )
 
 
 def is_ahead(last: RoundRecord | None, progress: LearnerProgress) -> bool:

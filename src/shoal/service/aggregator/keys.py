@@ -11,8 +11,10 @@ the round's plan, so that the rounds of another store are safe.
 
 A copy of the whole folder, put back, would play an open round again, and its second release might
 differ from the first by one user. The secret's file is gone by then, and the one that was put back
-is another (``_mark``); a machine that was put back as a whole has started since. Either way the
-round is abandoned, unless a witness elsewhere knows better (``witness``).
+is another (``_device_mark``); a machine that was put back as a whole has started since. Either way
+the round is abandoned, unless a witness elsewhere knows better (``witness``). Rounds that had no
+report when the copy was made, or were not there, nobody remembers: the key's file shows that the
+folder is a copy, or was moved, and the start warns.
 """
 
 import logging
@@ -28,12 +30,17 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from shoal.errors import ShoalError
 from shoal.files import sync_folder, write_atomically
-from shoal.service.aggregator import rounds
+from shoal.service.aggregator import audit_log, campaigns, rounds
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
 from shoal.wire import report_capability
 
 KEY_BYTES = 32
+COPIED = (
+    "the folder was put back from a copy, or moved. Nobody remembers rounds that were played after "
+    "a copy was made: they would be released again. Open each such round and abandon it before any "
+    "report: shoal campaign open NAME, then shoal campaign abandon NAME --yes"
+)
 
 _PLANS = select(store.rounds.c.id, store.rounds.c.plan_hash, store.rounds.c.secret_mark)
 _SUMMED = union(select(store.sum_blocks.c.round_id), select(store.sums.c.round_id))
@@ -75,15 +82,39 @@ def claim_key(
         key = read_key(path)
         if open_rounds and not fits(connection, key):
             if not abandon_open_rounds:
-                raise _key_is_lost(
+                raise ShoalError(
                     f"key_file must hold the key of this store, which has an open round; {path} "
-                    f"{'is missing' if key is None else 'holds another'}."
+                    f"{'is missing' if key is None else 'holds another'}. Put it back, or give the "
+                    "open rounds up with --abandon-open-rounds."
                 )
             _abandon(connection, open_rounds, now=now, why="the key is lost")
+        if not witnessed and is_copy(connection, path, key):
+            _warn_of_copy(connection, now=now)
         key = key or make_key(path)
+        row = {"fingerprint": fingerprint(key), "boot": boot, "mark": _mark(path)}
         connection.execute(delete(store.keys))
-        connection.execute(insert(store.keys).values(fingerprint=fingerprint(key), boot=boot))
+        connection.execute(insert(store.keys).values(row))
     return key
+
+
+def is_copy(connection: Connection, path: Path, key: bytes | None) -> bool:
+    """Return whether the store's key is in another file than at the last start."""
+    known = connection.scalar(select(store.keys.c.mark))
+    if known is None or key is None or not fits(connection, key):
+        return False
+    return bool(known != _mark(path))
+
+
+def _warn_of_copy(connection: Connection, *, now: int) -> None:
+    """Say how far each campaign is in a folder that may have forgotten rounds."""
+    log.warning("%s", COPIED)
+    last_rounds = {}
+    for name in campaigns.names(connection):
+        if campaigns.ending_of(connection, name) is None:
+            last = rounds.latest(connection, name)
+            last_rounds[name] = number = last.number if last else 0
+            log.warning("campaign %s: its last round in this folder is round %d", name, number)
+    audit_log.append(connection, "store.copied", now=now, rounds=last_rounds)
 
 
 def check_secrets(
@@ -105,20 +136,24 @@ def check_secrets(
         lost = [round_id for round_id, file in files.items() if not file.is_file()]
         if not witnessed:
             marked = [row for row in plans if row.secret_mark and row.id not in lost]
-            copied = [row.id for row in marked if row.secret_mark != _mark(files[row.id])]
+            copied = [row.id for row in marked if row.secret_mark != _device_mark(files[row.id])]
             _abandon(connection, copied, now=now, why="the folder was put back from a copy")
         if lost and not abandon_open_rounds:
-            raise _key_is_lost(
-                f"{folder} must hold the secret of every open round; one is missing, as after a "
-                "restore."
+            raise ShoalError(
+                f"{folder} must hold the secret of every open round that has reports; missing "
+                f"{'is that' if len(lost) == 1 else 'are those'} of "
+                f"{_describe(connection, lost)}. A secret is removed when its round is released: "
+                "after a restore of the aggregator, start with --abandon-open-rounds, which gives "
+                "up the rounds whose secret is missing and no others. Otherwise put it back."
             )
         _abandon(connection, lost, now=now, why="a round's secret is lost")
 
 
-def _key_is_lost(message: str) -> ShoalError:
-    return ShoalError(
-        f"{message} Put it back, or give the open rounds up with --abandon-open-rounds."
-    )
+def _describe(connection: Connection, round_ids: Sequence[int]) -> str:
+    columns = store.rounds.c
+    query = select(columns.number, columns.campaign).where(columns.id.in_(round_ids))
+    rows = connection.execute(query.order_by(columns.campaign)).all()
+    return ", ".join(f"round {row.number} of {row.campaign}" for row in rows)
 
 
 def _abandon(connection: Connection, round_ids: Sequence[int], *, now: int, why: str) -> None:
@@ -180,7 +215,7 @@ class RoundKeys:
         key = blake2b(secret, key=self._key, digest_size=KEY_BYTES).digest()
         if row.secret_mark is None:
             marked = update(store.rounds).where(store.rounds.c.id == round_id)
-            connection.execute(marked.values(secret_mark=_mark(file)))
+            connection.execute(marked.values(secret_mark=_device_mark(file)))
         else:  # not before it is committed that this file holds the secret
             self._keys[round_id] = key
         return key
@@ -234,7 +269,12 @@ class RoundKeys:
 def _mark(file: Path) -> str:
     """Return what tells a file from a copy of it: nobody can set the time of its last change."""
     status = file.stat()
-    return f"{status.st_dev}:{status.st_ino}:{status.st_ctime_ns}"
+    return f"{status.st_ino}:{status.st_ctime_ns}"
+
+
+def _device_mark(file: Path) -> str:
+    """Return a mark with the device, whose number may be another after a start of the machine."""
+    return f"{file.stat().st_dev}:{_mark(file)}"
 
 
 def _secret_name(round_id: int, plan_hash: str | None) -> str:

@@ -7,6 +7,7 @@ What is kept in memory can't change (campaigns, frozen plans) or is changed by t
 from pathlib import Path
 
 from shoal.errors import InvalidInputError
+from shoal.service.aggregator import audit_log
 from shoal.service.aggregator.campaigns import Directory
 from shoal.service.aggregator.endings import Endings
 from shoal.service.aggregator.epochs import Epochs, count_abandoned
@@ -65,6 +66,14 @@ class Aggregator:
         """Return how many rounds of a campaign were abandoned."""
         with self.database.read() as connection:
             return count_abandoned(connection, name)
+
+    def read_capability_key(self, name: str) -> bytes:
+        """Return the key of a campaign's capabilities; who reads it is on record."""
+        self.directory.campaign(name)
+        with self.database.write() as connection:
+            now = self.clock()
+            audit_log.append(connection, "capability-key.read", campaign=name, now=now)
+        return self.keys.capability_key(name)
 
     def request_round(self, name: str, number: int) -> bool:
         """Ask the learner for the next round, unless it is ahead; False where that is done."""

@@ -65,7 +65,7 @@ class Witness:
                 if known > number:
                     continue
                 if n_rounds := abandon_through(connection, name, number, now=now):
-                    log.warning("%d rounds are abandoned: the witness knows of them", n_rounds)
+                    log.warning("rounds are abandoned, as the witness knows of them: %d", n_rounds)
                     details = {"through": number, "rounds": n_rounds, "why": "the witness is ahead"}
                     audit_log.append(connection, "round.abandon", campaign=name, now=now, **details)
             self._write(connection)

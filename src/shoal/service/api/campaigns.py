@@ -146,8 +146,7 @@ def abandon_rounds(name: Name, request: AbandonBody, aggregator: Service) -> Cam
 @router.get("/{name}/capability-key", dependencies=[allow("admin")])
 def read_capability_key(name: Name, aggregator: Service) -> CapabilityKey:
     """Read the key from which the app's backend makes its users' capabilities to report."""
-    aggregator.directory.campaign(name)
-    return CapabilityKey(aggregator.keys.capability_key(name).hex())
+    return CapabilityKey(aggregator.read_capability_key(name).hex())
 
 
 def _round_state(last: RoundRecord | None) -> str:

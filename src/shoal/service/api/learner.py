@@ -37,6 +37,7 @@ SyncBody = Annotated[
         wait=Annotated[float, Field(ge=0, le=60, description="Seconds to wait for work.")],
         quarantined=Annotated[list[CampaignName], Field(max_length=100_000)],
         deleted=Annotated[dict[CampaignName, Count], Field(max_length=100_000)],
+        forgotten=Annotated[list[CampaignName], Field(max_length=100_000)],
     ),
 ]
 
@@ -48,8 +49,9 @@ SyncBody = Annotated[
 )
 async def read_tasks(known: SyncBody, aggregator: Service, holder: LearnerToken) -> Response:
     """Send the learner's progress, wait for work, and read what it needs."""
-    if not all(map(holder.covers, known.campaigns)):
+    if not all(map(holder.covers, [*known.campaigns, *known.forgotten])):
         raise ProblemError(WRONG_CAMPAIGN)
+    aggregator.epochs.forget_claims(known.forgotten)  # once: what is claimed from now on holds
     sync = partial(
         aggregator.epochs.sync_learner,
         known.campaigns,

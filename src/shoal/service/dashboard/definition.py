@@ -29,13 +29,16 @@ def settings(campaign: Campaign, created_at: int) -> list[tuple[str, str]]:
         ("Groups are drawn by", _DRAWN_BY[campaign.grouping]),
         ("Who is in a group", _MEASURED[campaign.measure or "planned"]),
         ("Near repeats of a group", number(campaign.near_repeats, missing="no limit")),
-        ("Contested reports", f"are {_CONTESTED[campaign.contested]}"),
+        ("Contested reports", _CONTESTED[campaign.contested]),
         ("Reports carry capabilities", "yes" if campaign.capabilities else "no"),
         ("Seed", str(campaign.seed)),
     ]
 
 
-_CONTESTED = {"count": "counted", "refuse": "a reason to withhold the round"}
+_CONTESTED = {
+    "count": "are refused and their number is shown",
+    "refuse": "are refused and the round is withheld",
+}
 
 
 def _holdout(campaign: Campaign) -> str:

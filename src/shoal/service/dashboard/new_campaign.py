@@ -156,7 +156,7 @@ def _read(form: FormData, page: PageRequest, *, quick: bool = False) -> Draft:
     errors: Errors = {}
     if not re.fullmatch(NAME, values["name"]):
         errors["name"] = (
-            "must be 1 to 64 letters, digits, dots, hyphens or underscores, the first one a "
+            "must be 1 to 64 ASCII letters, digits, dots, hyphens or underscores, the first one a "
             "letter or digit"
         )
     elif not page.session.holder.covers(values["name"]):

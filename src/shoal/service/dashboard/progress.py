@@ -273,6 +273,7 @@ def _tables(
         estimates.spread, strict=True,
     )  # fmt: skip
     rewards = rows([points.reward, points.holdout, points.best, [first] * n_points], REWARD)
+    groups = [points.whole, points.merged, points.withheld, points.homogeneous]
     ranked = sorted(intervals, key=lambda row: -(row[1] or 0.0))
     return {
         "reward": list(map(measured, rewards, listed)),
@@ -280,12 +281,17 @@ def _tables(
         "sizes": rows(
             [points.total, points.typical, points.group, points.crowd, [least] * n_points], ",.0f"
         ),
-        "groups": rows([points.whole, points.merged, points.withheld, points.homogeneous], ",.1f"),
+        "groups": rows(groups, ",.0f" if _are_whole(groups) else ",.1f"),
         "estimates": [
             [arm, *(number(x, REWARD) for x in ends), number(best, ".0%"), number(spread, REWARD)]
             for arm, *ends, best, spread in ranked
         ],
     }
+
+
+def _are_whole(columns: list[Column]) -> bool:
+    """Return whether these are counts; where a point stands for several rounds, they are means."""
+    return all(float(value).is_integer() for column in columns for value in column if value)
 
 
 def _column(values: FloatArray, digits: int = 4) -> Column:

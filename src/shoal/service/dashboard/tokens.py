@@ -31,7 +31,7 @@ def create_token(form: AdminForm, page: AdminPage) -> Response:
     scope, days = field(form, "campaigns").replace(",", " ").split(), field(form, "days")
     succeeds = field(form, "succeeds")
     if not re.fullmatch(NAME, name) or (succeeds and not re.fullmatch(NAME, succeeds)):
-        error = "The name must be 1 to 64 letters, digits, dots, hyphens or underscores."
+        error = "The name must be 1 to 64 ASCII letters, digits, dots, hyphens or underscores."
         return _tokens(page, error=error)
     if role not in ROLES:
         return _tokens(page, error="The role must be one of those in the list.")

@@ -30,6 +30,9 @@ BELIEFS_GROWTH = 0.1  # of the rounds, until it is given again
 STATE_VERSION = 1
 """Of the form in which a policy's state is kept; 0.1 wrote none, and the same form."""
 
+_STATE, _ROUNDS, _TO_TELL = 1, 2, 3  # what is to be forgotten, or was and is to be told
+_IS_TO_TELL = runs.c.relearn == _TO_TELL
+
 
 class CampaignRun:
     """A campaign's policy, and the feedback gathered for the plan in play.
@@ -275,7 +278,11 @@ class Records:
         The learner that serves the store does it, at once or when it starts. With
         ``forget_rounds`` it also forgets how far the campaign is.
         """
-        asked = update(runs).where(runs.c.campaign == name).values(relearn=1 + forget_rounds)
+        asked = (
+            update(runs)
+            .where(runs.c.campaign == name)
+            .values(relearn=_ROUNDS if forget_rounds else _STATE)
+        )
         with self._database.write() as connection:
             return bool(connection.execute(asked).rowcount)
 
@@ -283,18 +290,30 @@ class Records:
         """Forget the states of campaigns that are to be learnt again; return their names."""
         with self._database.read() as connection:
             asked = connection.execute(
-                select(runs.c.campaign, runs.c.relearn, runs.c.definition).where(runs.c.relearn > 0)
+                select(runs.c.campaign, runs.c.relearn, runs.c.definition).where(
+                    runs.c.relearn.in_((_STATE, _ROUNDS))
+                )
             ).all()
         for name, extent, definition in asked:
             row: dict[str, Any] = {"learnt": 0, "relearn": 0, **_feedback_columns(pack(None))}
-            if extent > 1:
-                row |= {"planned": 0, "reading": 0}
+            if extent == _ROUNDS:
+                row |= {"planned": 0, "reading": 0, "relearn": _TO_TELL}
             if not _is_definition(definition):
                 row["definition"] = ""
             with self._database.write() as connection:
                 connection.execute(delete(policies).where(policies.c.campaign == name))
                 connection.execute(update(runs).where(runs.c.campaign == name).values(row))
         return [name for name, *_ in asked]
+
+    def forgotten(self) -> list[str]:
+        """Return the campaigns whose rounds were forgotten, which the aggregator is to be told."""
+        with self._database.read() as connection:
+            return list(connection.scalars(select(runs.c.campaign).where(_IS_TO_TELL)))
+
+    def keep_told(self) -> None:
+        """Keep that the aggregator knows which rounds were forgotten."""
+        with self._database.write() as connection:
+            connection.execute(update(runs).where(_IS_TO_TELL).values(relearn=0))
 
     def define(self, name: str, run: CampaignRun) -> None:
         """Keep a definition in place of one that could not be read."""

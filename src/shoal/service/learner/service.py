@@ -68,8 +68,11 @@ class Learner:
                 for name, run in self.runs.items()
             }
         )
-        sync = Sync(progress, wait, sorted(self.quarantined), self._deleted)
+        forgotten = self._records.forgotten()
+        sync = Sync(progress, wait, sorted(self.quarantined), self._deleted, forgotten)
         answer = self._client.run(calls.read_tasks(sync))
+        if forgotten:
+            self._records.keep_told()
         tasks = answer.tasks
         self.connected = True
         for name in answer.deleted:

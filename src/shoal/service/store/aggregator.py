@@ -47,7 +47,12 @@ def _round_key() -> Column[Any]:
 
 
 # The fingerprint of the key that blinds the sums, and the boot of the machine that had it last.
-keys = _table("keys", *_key("fingerprint", of=LargeBinary), Column("boot", Text))
+keys = _table(
+    "keys",
+    *_key("fingerprint", of=LargeBinary),
+    Column("boot", Text),
+    Column("mark", Text),  # of the key's file: a copy of it has another
+)
 
 tokens = _table(
     "tokens",

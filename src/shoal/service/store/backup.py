@@ -10,6 +10,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -89,13 +90,27 @@ def restore(database: Database, role: StoreRole, file: Path) -> int:
             raise InvalidInputError(f"file must be a backup by Shoal; got {file}.") from None
         if header.format != _FORMAT or header.role != role:
             raise InvalidInputError(f"file must be a backup of the {role}'s store; got {file}.")
-        database.create()
-        with database.write() as connection:
+        with _created(database), database.write() as connection:
             upgrade_within(connection, role, version=header.version)
             count = _fill(connection, records, file)
             upgrade_within(connection, role)
     database.protect()
     return count
+
+
+@contextmanager
+def _created(database: Database) -> Iterator[None]:
+    """Make SQLite's file where there is none, and leave none behind where that fails."""
+    is_new = not database.exists()
+    database.create()
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            database.close()
+            for part in database.files():
+                part.unlink()
+        raise
 
 
 def _fill(connection: Connection, records: Iterator[bytes], file: Path) -> int:

@@ -18,7 +18,8 @@ runs = Table(
     Column("reading", Integer, nullable=False, server_default="0"),  # last that may have been read
     Column("feedback", LargeBinary, nullable=False),  # gathered for the plan in play
     Column("feedback_digest", LargeBinary),  # none where version 0.1 wrote it
-    Column("relearn", Integer, nullable=False, server_default="0"),  # 1: asked for, 2: all of it
+    # 1: it is asked for; 2: with the rounds; 3: it is done, and the aggregator is to be told
+    Column("relearn", Integer, nullable=False, server_default="0"),
 )
 
 policies = Table(

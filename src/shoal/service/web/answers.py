@@ -91,7 +91,7 @@ def _broken_rules(errors: Sequence[dict[str, Any]]) -> str:
 
 
 def _broken_rule(error: dict[str, Any]) -> str:
-    """Return the field, the rule and, of a number, the value; no other text comes back.
+    """Return the field, the rule and, of a number or a name, the value; no other text comes back.
 
     >>> _broken_rule({"type": "int_type", "loc": ("body", "seats"), "input": "5",
     ...               "msg": "Input should be a valid integer"})
@@ -103,7 +103,7 @@ def _broken_rule(error: dict[str, Any]) -> str:
         return f"{place} {text}" if text.startswith("must ") else text
     if kind == "string_pattern_mismatch":
         rule = PATTERN_RULES.get(error["ctx"]["pattern"], "must be written otherwise")
-        return f"{place} {rule}"
+        return f"{place} {rule}; got {error['input'][:40]!r}"
     rule = re.sub(r"^\w+ should ", "must ", error["msg"])
     if not rule.startswith("must "):  # "Field required"
         return f"{place}: {rule}"
