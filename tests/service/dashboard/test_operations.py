@@ -46,7 +46,7 @@ def test_users_come_from_a_file_all_or_none(live: Live, operator: Visitor) -> No
     roster = live.aggregator.directory.roster
     assert "Tick the box" in upload(b"user\nann\n")
     wrong = upload(b"user\nann\nbob smith\n", sure="yes")
-    assert "line 3: user must be 1 to 128 letters" in wrong
+    assert "line 3: user must be 1 to 128 ASCII letters" in wrong
     assert roster("files").users == []
     assert "2 users were enrolled; 0 of the file" in upload(b"user\nann\nbob\n", sure="yes")
     assert "1 user was enrolled; 2 of the file" in upload(b"user\nann\nbob\neve\n", sure="yes")
