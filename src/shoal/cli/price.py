@@ -300,9 +300,12 @@ def _show(answer: Price) -> None:
         more, half = 0.0 - cost.loss.mean, cost.loss.half
         if cost is answer.costs[0]:
             return ""
-        if (whole := answer.costs[0].reward.mean) > 0:
-            sign = "+" if round(100 * more / whole) else ""  # 0 has none
-            return f"{more / whole:{sign}z.0%} ± {half / whole:.0%}"
+        part, around = (
+            answer.scale.part(value, answer.costs[0].reward.mean) for value in (more, half)
+        )
+        if part is not None and around is not None:
+            sign = "+" if round(100 * part) else ""  # 0 has none
+            return f"{part:{sign}z.0%} ± {around:.0%}"
         return f"{more:+z.{digits}f} ± {half:.{digits}f}"
 
     console.table(

@@ -26,6 +26,7 @@ from shoal.instances.trend import remove_trend
 from shoal.instances.visits import Visits, count_visits
 from shoal.model.numbers import whole_number
 from shoal.model.plurals import count
+from shoal.model.scale import UNCHANGED, Scale
 from shoal.notebook import html_table
 
 MOST_LOG_ARMS = 100
@@ -49,7 +50,7 @@ class LogColumns(TypedDict, total=False):
 class LogReport:
     """How a log's rows and pairs were used; each dropped row is counted once, in this order.
 
-    ``scaling`` says what 0 and 1 stand for on the scale that was chosen.
+    ``scaling`` says what 0 and 1 stand for on the scale that was chosen, ``scale`` in numbers.
     """
 
     rows_read: int
@@ -64,6 +65,7 @@ class LogReport:
     pairs_seen: int = 0
     pairs_filled: int = 0
     scaling: str = ""
+    scale: Scale = UNCHANGED
 
     def __str__(self) -> str:
         reasons = {
@@ -133,7 +135,7 @@ class Log:
         rng = np.random.default_rng([self.seed, 1])
         population = estimate_population(self.pairs, rng, halves=self.halves)
         doubts = (*self.profile.doubts, *self._about_amounts)
-        return replace(population, doubts=doubts, rewards=self.rewards)
+        return replace(population, doubts=doubts, rewards=self.rewards, scale=self.report.scale)
 
     @property
     def _about_amounts(self) -> list[str]:
@@ -210,9 +212,9 @@ def from_log(
         rows = log_rows.select_columns(log_rows.drop_duplicates(frame, telling), names)
     counts = {"rows_read": frame.height, "duplicates_dropped": frame.height - rows.height}
     del frame  # of ten million rows, more than half a gigabyte
-    rows, dropped, scaling = _keep_usable(rows, names, scale, least)
+    rows, dropped, scaling, ends = _keep_usable(rows, names, scale, least)
     _check_variety(rows, names)
-    report = LogReport(**counts, **dropped, rows_used=rows.height, scaling=scaling)
+    report = LogReport(**counts, **dropped, rows_used=rows.height, scaling=scaling, scale=ends)
     log_read = _total(rows, report, round_length, seed)
     if not telling:
         _check_copies(log_read.profile)
@@ -268,9 +270,9 @@ def _check_copies(profile: LogProfile) -> None:
 
 def _keep_usable(
     rows: pl.DataFrame, columns: dict[str, str], scale: str | None, least: dict[str, int]
-) -> tuple[pl.DataFrame, dict[str, int], str]:
+) -> tuple[pl.DataFrame, dict[str, int], str, Scale]:
     """Return the rows to use, the numbers of the others by reason, and what the scale did."""
-    usable, dropped, scaling = log_rows.usable_rows(rows, columns["reward"], scale)
+    usable, dropped, scaling, ends = log_rows.usable_rows(rows, columns["reward"], scale)
     timed = log_rows.parse_times(usable, columns["time"]) if "time" in columns else usable
     frequent = timed.filter(*(pl.len().over(name) >= n for name, n in least.items() if n > 1))
     dropped["without_time"] = usable.height - timed.height
@@ -283,7 +285,7 @@ def _keep_usable(
             f"{', '.join(reasons) or 'none'}."
         )
     dropped["too_rare"] = timed.height - frequent.height
-    return frequent, dropped, scaling
+    return frequent, dropped, scaling, ends
 
 
 def _total(rows: pl.DataFrame, report: LogReport, round_length: str, seed: int) -> Log:

@@ -24,6 +24,7 @@ from shoal.experiments.statistics import (
     prediction_interval,
     ratio_interval,
 )
+from shoal.model.scale import UNCHANGED, Scale
 from shoal.notebook import html_table
 
 if TYPE_CHECKING:
@@ -196,9 +197,14 @@ class Price:
         """One sentence for a document."""
         return recommend.recommendation(self)
 
+    @property
+    def scale(self) -> Scale:
+        """What rewards of 0 and 1 stand for, where they come from a log in other units."""
+        return UNCHANGED if self.population is None else self.population.scale
+
     def gain_in_words(self, cost: Cost) -> str:
         """Say what a size gains over the best arm: in percent where that has a meaning."""
-        middle, low, high = recommend.gain_parts(cost.gain, self.best_arm)
+        middle, low, high = recommend.gain_parts(self, cost.gain)
         return f"{middle} ({low} to {high})"
 
     def share_in_words(self, cost: Cost) -> str:
@@ -210,6 +216,11 @@ class Price:
     def notes(self) -> list[str]:
         """What a reader should know before trusting the numbers."""
         notes = []
+        if self.scale.changes:
+            notes.append(
+                f"Rewards are on a scale: {self.scale}. Percentages are of the log's own rewards, "
+                "all other numbers are on the scale."
+            )
         if self.population is not None:
             check = self.population.held_out_tells
             check += f" {NATS}" if "nats" in check else ""
@@ -305,6 +316,7 @@ class Price:
             "best_arm": self.best_arm,
             "full_knowledge": self.full_knowledge,
             "mean_rate": self.mean_rate,
+            "scale": self.scale._asdict(),
             "bands": {name: asdict(band) for name, band in self.bands.items()},
             "at_least": self.at_least,
             "costs": [asdict(cost) for cost in self.costs],

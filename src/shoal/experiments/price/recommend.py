@@ -117,7 +117,7 @@ def recommendation(price: Price) -> str:
         return (
             f"Undecided: {len(cost.runs)} runs are too few to tell whether groups of at least "
             f"{users(cost)} earn more than the best single arm for everyone "
-            f"({gain_between(cost.gain, price.best_arm)}). Play more: n_runs={more}, or leave "
+            f"({gain_between(price, cost.gain)}). Play more: n_runs={more}, or leave "
             "n_runs out."
         )
     chosen = largest_that_keeps(candidates(price))
@@ -136,7 +136,7 @@ def _best_single_arm(price: Price) -> str:
         )
     return (
         f"{begin}within {count(int(price.rounds[-1]), 'round')}, learning from groups of at least "
-        f"{sizes} is not shown to earn more ({gain_between(judged(price).gain, price.best_arm)})."
+        f"{sizes} is not shown to earn more ({gain_between(price, judged(price).gain)})."
         f"{_left_out(price)}"
     )
 
@@ -176,24 +176,14 @@ def users(cost: Cost) -> str:
     return count(cost.min_group_size, "user")
 
 
-def gain_parts(gain: Interval, best_arm: float) -> tuple[str, str, str]:
+def gain_parts(price: Price, gain: Interval) -> tuple[str, str, str]:
     """Return a gain over the best arm and its ends: in percent where that has a meaning."""
     values = (gain.mean, gain.low, gain.high)
-    if best_arm > 0:
-        shares = [value / best_arm for value in values]
-        digits = 0 if max(map(abs, shares[1:])) >= 0.1 else 1
-        middle, low, high = (f"{share:z.{digits}%}" for share in shares)
-    else:
-        middle, low, high = (f"{value:.2g}" for value in values)
-        middle += " a round"
-    return middle, low, high
+    middle, low, high = price.scale.parts_in_words(values, price.best_arm)
+    return middle if "%" in middle else f"{middle} a round", low, high
 
 
-def gain_between(gain: Interval, best_arm: float) -> str:
-    """Return a gain in words that may stand in brackets.
-
-    >>> gain_between(Interval(0.2, -0.1, 0.5), 1.0)
-    '20%, between -10% and 50%'
-    """
-    middle, low, high = gain_parts(gain, best_arm)
+def gain_between(price: Price, gain: Interval) -> str:
+    """Return a gain in words that may stand in brackets: 20%, between -10% and 50%."""
+    middle, low, high = gain_parts(price, gain)
     return f"{middle}, between {low} and {high}"
