@@ -21,7 +21,7 @@ import polars as pl
 from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.frames import read_frame
 from shoal.instances.files import unreadable
-from shoal.instances.hints import encoding_hint, number_hint, separator_hint
+from shoal.instances.hints import encoding_hint, header_hint, number_hint, separator_hint
 from shoal.model.plurals import count
 from shoal.model.scale import UNCHANGED, Scale
 
@@ -64,7 +64,9 @@ class UnknownColumnError(InvalidInputError):
     @property
     def hint(self) -> str:
         """What else may be wrong."""
-        return separator_hint(self.columns[0]) if len(self.columns) == 1 else ""
+        if len(self.columns) == 1:
+            return separator_hint(self.columns[0])
+        return header_hint(self.columns)
 
     def __str__(self) -> str:
         return (

@@ -47,6 +47,16 @@ class Scale(NamedTuple):
         digits = 0 if max(map(abs, known)) >= FEW_PERCENT else 1
         return [f"{part:z.{digits}%}" for part in known]
 
+    def in_words(self, difference: float, reward: float) -> str:
+        """Write one difference with two digits.
+
+        >>> Scale().in_words(0.01, 0.2), Scale(90.0, 99.0).in_words(1 / 9, 4 / 9)
+        ('5%', '1.1%')
+        """
+        part = self.part(difference, reward)
+        units = difference * (self.one - self.zero)
+        return f"{units:.2g}" if part is None else f"{100 * part:.2g}%"
+
     def __str__(self) -> str:
         return f"0 stands for {self.zero:g} and 1 for {self.one:g}"
 

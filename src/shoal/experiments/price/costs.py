@@ -72,7 +72,8 @@ class Cost:
         Expected share of totals in which all users have the same reward of 0 or 1, so that the
         total reveals it: m^C + (1 - m)^C with m the mean reward. None for other rewards.
     passes_at
-        The round from which on more is earned than by the best single arm, or None.
+        The round from which on more is earned than by the best single arm, or None; it says
+        nothing where the interval of the gain does not lie above 0.
     runs
         The reward of each run.
     """
@@ -281,11 +282,11 @@ class Price:
                 cost.reward.mean,
                 self.gain_in_words(cost),
                 self.share_in_words(cost),
-                "never" if cost.passes_at is None else cost.passes_at,
+                recommend.passes_in_words(cost, never="never"),
             )
             for cost in self.costs
         ]
-        columns = ["C", "reward", "gain on best arm", "share of gap", "passes at round"]
+        columns = ["C", "reward", "gain on best arm", "share of gap", "passes at"]
         caption = "Reward per user and round; intervals are 95 %"
         return html_table(caption, columns, rows, *self.notes, self.recommendation)
 

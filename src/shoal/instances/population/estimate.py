@@ -15,7 +15,7 @@ from shoal.instances.population.held_out import HeldOut, check_held_out
 from shoal.instances.population.moments import Moments, estimate_moments
 from shoal.instances.population.pairs import PairTotals
 from shoal.instances.population.posterior import CovariancePosterior, fit_posterior
-from shoal.instances.population.power import rows_to_show
+from shoal.instances.population.power import MOST_TIMES, rows_to_show
 from shoal.instances.population.worlds import World, draw_shape, posterior_means
 from shoal.model.numbers import whole_number
 from shoal.model.plurals import count
@@ -176,8 +176,9 @@ class Population:
         noun = "row" if self.n_rows == self.n_users else "rows"
         rows = f"{self.n_rows / self.n_users:.3g} {noun} a user on {count(self.n_arms, 'arm')}"
         if self.shows_tastes:
+            differ = "seem to differ" if self.doubts else "differ"
             return (
-                f"Users differ in which arms suit them: with full knowledge of everyone, "
+                f"Users {differ} in which arms suit them: with full knowledge of everyone, "
                 f"{median} more than the best single arm could be earned ({low} to {high})."
             )
         if self.shows_agreement:
@@ -193,10 +194,16 @@ class Population:
 
     @property
     def _advice(self) -> str:
+        gain = self.scale.in_words(WORTHWHILE * self.best_arm, self.best_arm)
+        if not any(world.taste for world in self.worlds):
+            return f"It allows no tastes from which to say how many rows show a gain of {gain}."
         if self.more_rows is None:
-            return f"More rows of these users would hardly show a gain of {WORTHWHILE:.0%}."
+            return (
+                f"Even {MOST_TIMES:.0f} times as many rows of these users would not reliably "
+                f"show a gain of {gain}."
+            )
         return (
-            f"To see a gain of {WORTHWHILE:.0%} if there is one, collect about "
+            f"To see a gain of {gain} if there is one, collect about "
             f"{count(self.more_rows, 'more row')} a user."
         )
 
@@ -205,7 +212,7 @@ class Population:
         """Further rows a user with which most logs would show a gain of ``WORTHWHILE``.
 
         Simulated with tastes of several shapes that the log allows (``power``); None where the log
-        would have to be about 200 times as long, or has no choice of arms.
+        would have to be more than ``MOST_TIMES`` as long, or has no choice of arms.
         """
         tastes = sorted((world for world in self.worlds if world.taste), key=lambda w: w.gain)
         if not tastes:
