@@ -184,3 +184,16 @@ def test_price_says_of_a_log_that_it_has_no_header_or_no_choice(tmp_path: Path) 
     assert refusal(*one).endswith(
         "arm column 'arm' must name at least 2 arms, for there to be a choice; got 'tea' alone."
     )
+
+
+def test_price_compares_sizes_in_the_units_of_the_log(tmp_path: Path) -> None:
+    """Of 90 to 99 points, no size loses a tenth against another, as it would from a least of 0."""
+    rng = np.random.default_rng(0)
+    rows = [f"u{n % 40},a{n % 3},{90 + 9 * (n % 40 % 3 == n % 3)}" for n in range(1_200)]
+    rows += [f"u{rng.integers(40)},a{rng.integers(3)},{rng.integers(90, 100)}" for _ in range(99)]
+    log = write_log(tmp_path / "log.csv", "user,arm,reward", rows)
+    answer = json.loads(run(*log, "--scale", "range", "--json").stdout)
+    first, last = (cost["reward"]["mean"] for cost in answer["costs"])
+    part = (last - first) / (first + 10)  # 90 points are 10 times the width
+    assert abs(part) > 0.001
+    assert f"{part:+.1%} ±" in run(*log, "--scale", "range").stdout

@@ -313,8 +313,9 @@ def _show(answer: Price) -> None:
             answer.scale.part(value, answer.costs[0].reward.mean) for value in (more, half)
         )
         if part is not None and around is not None:
-            sign = "+" if round(100 * part) else ""  # 0 has none
-            return f"{part:{sign}z.0%} ± {around:.0%}"
+            decimals = 1 if answer.scale.changes else 0  # where 0 is far away, parts are small
+            sign = "+" if round(part, 2 + decimals) else ""  # 0 has none
+            return f"{part:{sign}z.{decimals}%} ± {around:.{decimals}%}"
         return f"{more:+z.{digits}f} ± {half:.{digits}f}"
 
     console.table(
