@@ -129,3 +129,12 @@ def test_every_import_of_the_rest_is_declared(part: str) -> None:
 )
 def test_an_import_that_is_not_declared_is_found(source: str, missing: set[str]) -> None:
     assert undeclared(source, {"httpx"}) == missing
+
+
+def test_no_page_installs_a_name_that_belongs_to_others_on_the_public_index() -> None:
+    pages = [ROOT / "README.md"]
+    pages += [page for folder in ("docs", "packaging") for page in (ROOT / folder).rglob("*.md")]
+    lines = [line for page in pages for line in page.read_text(encoding="utf-8").splitlines()]
+    advised = [line for line in lines if line.startswith(("$", "|"))]
+    assert any("pip install ./packaging/client" in line for line in advised)
+    assert not [line for line in advised if re.search(r"pip install (-\S+ )*'?shoal", line)]

@@ -160,3 +160,40 @@ def test_price_prints_a_dash_for_the_share_of_no_gap(tmp_path: Path) -> None:
     assert "1 rounds" not in done.stdout
     assert "–" in done.stdout
     assert not {"+0%", "-0%"} & set(done.stdout.split())
+
+
+def test_price_records_how_the_log_was_read(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = [f"u{n % 30},a{n % 3},{rng.integers(100)},{n // 9}" for n in range(270)]
+    log = write_log(tmp_path / "log.csv", "user,arm,reward,day", rows)
+    given = ("--columns", "user,arm,reward,day", "--scale", "percent", "--min-user-rows", "2")
+    done = run(*log, *given, "--drop-duplicates", "--json")
+    config = json.loads(done.stdout)["config"]
+    assert {name: config[name] for name in ("scale", "min_user_rows", "drop_duplicates")} == {
+        "scale": "percent", "min_user_rows": 2, "drop_duplicates": True,
+    }  # fmt: skip
+    assert "round_length" not in config
+
+
+def test_price_says_of_a_log_that_it_has_no_header_or_no_choice(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "bare.csv", "u162,a0,0", ["u1,a1,1", "u2,a0,0"])
+    message = refusal(*log)
+    assert "The file seems to have no header" in message
+    assert "such as --columns" not in message
+    one = write_log(tmp_path / "one.csv", "user,arm,reward", ["u1,tea,1", "u2,tea,0"])
+    assert refusal(*one).endswith(
+        "arm column 'arm' must name at least 2 arms, for there to be a choice; got 'tea' alone."
+    )
+
+
+def test_price_compares_sizes_in_the_units_of_the_log(tmp_path: Path) -> None:
+    """Of 90 to 99 points, no size loses a tenth against another, as it would from a least of 0."""
+    rng = np.random.default_rng(0)
+    rows = [f"u{n % 40},a{n % 3},{90 + 9 * (n % 40 % 3 == n % 3)}" for n in range(1_200)]
+    rows += [f"u{rng.integers(40)},a{rng.integers(3)},{rng.integers(90, 100)}" for _ in range(99)]
+    log = write_log(tmp_path / "log.csv", "user,arm,reward", rows)
+    answer = json.loads(run(*log, "--scale", "range", "--json").stdout)
+    first, last = (cost["reward"]["mean"] for cost in answer["costs"])
+    part = (last - first) / (first + 10)  # 90 points are 10 times the width
+    assert abs(part) > 0.001
+    assert f"{part:+.1%} ±" in run(*log, "--scale", "range").stdout

@@ -93,3 +93,16 @@ def test_events_that_were_recorded_twice_are_doubted() -> None:
     profile = from_log(twice, time="time").profile
     assert (profile.duplicates, profile.repeated_events) == (0, 500)
     assert profile.doubts[0].startswith("500 rows have the user, arm, time and reward of another")
+
+
+def test_rows_of_one_visit_with_one_arm_are_named_and_doubted() -> None:
+    """Nobody has tastes, but the rows of a visit share a mood and an arm, which looks like them."""
+    rng = np.random.default_rng(0)
+    visit = np.repeat(np.arange(4_000), rng.poisson(3, 4_000) + 1)
+    users, arms = rng.integers(300, size=4_000), rng.integers(3, size=4_000)
+    mood = np.clip(0.2 * np.exp(0.9 * rng.standard_normal(4_000) - 0.4), 0, 0.95)
+    rewards = (rng.random(len(visit)) < mood[visit]).astype(int)
+    rows = pl.DataFrame({"user": users[visit], "arm": arms[visit], "reward": rewards})
+    population = from_log(rows).population
+    assert "several rows are of one visit and have its arm" in population.doubts[0]
+    assert population.tells.startswith("Users seem to differ")

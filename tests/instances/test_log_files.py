@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from shoal.errors import InvalidInputError
@@ -54,3 +55,9 @@ def test_a_file_in_another_encoding_is_refused_with_the_right_one(tmp_path: Path
     text = "user,arm,reward\nJosé,x,1\nb,y,0\n"
     message = refusal(tmp_path / "log.csv", text, encoding="latin-1")
     assert message.endswith("Save it as UTF-8.")
+
+
+def test_numbers_of_rows_have_one_style() -> None:
+    rows = pl.DataFrame({"user": range(6_000), "arm": 1, "reward": 0.5})
+    with pytest.raises(InvalidInputError, match="got 6,000 rows, 6,000 of them usable"):
+        from_log(rows, min_user_rows=2)

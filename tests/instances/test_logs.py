@@ -252,7 +252,7 @@ def test_the_profile_says_what_a_log_looks_like() -> None:
     ]
     some = from_log(LOG.with_columns(user=pl.Series(["b", "a", "a", "a", "a"]))).profile
     assert some.warnings == [
-        "1 of 2 users have one row, which says nothing about how users differ; min_user_rows=2 "
+        "1 of 2 users has one row, which says nothing about how users differ; min_user_rows=2 "
         "leaves them out."
     ]
 

@@ -342,3 +342,11 @@ def test_a_quantile_of_weighted_values_is_one_of_them() -> None:
     assert weighted_quantile(values, weights, 0.5) == 0.0
     assert weighted_quantile(values, weights, 0.98) == 1.0
     assert weighted_quantile(values, weights, 0.999) == 2.0
+
+
+def test_a_log_that_no_more_rows_would_help_says_how_many_were_tried() -> None:
+    short = estimate(np.full((100, 3), 0.2), 5, np.random.default_rng(3))
+    short.__dict__["more_rows"] = None  # as if the search had found none
+    assert short.tells.endswith(
+        "Even 195 times as many rows of these users would not reliably show a gain of 5%."
+    )

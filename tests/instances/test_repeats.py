@@ -78,3 +78,40 @@ def test_one_event_of_each_user_that_is_recorded_twice_is_a_copy() -> None:
     events = visits(200).with_columns(user=pl.int_range(200), receipt=pl.int_range(200) + 10**6)
     profile = from_log(pl.concat([events, events.head(30)])).profile
     assert (profile.duplicates, profile.duplicates_by_chance) == (30, False)
+
+
+def test_events_of_one_visit_that_are_alike_are_not_called_copies() -> None:
+    """Rewards of a visit agree because of its mood: a day does not tell such events from copies."""
+    rng = np.random.default_rng(0)
+    mood = np.clip(0.2 * np.exp(0.9 * rng.standard_normal(2_000) - 0.4), 0, 0.95)
+    visit = np.repeat(np.arange(2_000), rng.poisson(3, 2_000) + 1)
+    users, days = rng.integers(150, size=2_000), rng.integers(60, size=2_000)
+    arms, rewards = rng.integers(3, size=len(visit)), rng.random(len(visit)) < mood[visit]
+    rows = pl.DataFrame(
+        {"user": users[visit], "arm": arms, "reward": rewards.astype(int), "day": days[visit]}
+    )
+    profile = from_log(rows, time="day").profile
+    assert not profile.duplicates_by_chance
+    kept = from_log(rows, time="day", drop_duplicates=True).profile
+    sentence = next(warning for warning in profile.warnings if "every column" in warning)
+    assert "more than chance makes: copies, or events of one visit that are alike" in sentence
+    assert sentence.endswith(
+        "drop_duplicates=True leaves them out and changes the mean reward from "
+        f"{profile.mean_reward:.4g} to {kept.mean_reward:.4g}: only for copies."
+    )
+    assert kept.mean_reward > 1.1 * profile.mean_reward
+
+
+def test_many_equal_rows_of_a_visit_with_a_number_are_no_certain_copies() -> None:
+    """Where rewards are rare, the rows of a visit that shows one arm are nearly always equal."""
+    rng = np.random.default_rng(0)
+    visit = np.repeat(np.arange(1_000), 4)
+    rows = pl.DataFrame(
+        {
+            "user": rng.integers(100, size=1_000)[visit],
+            "arm": rng.integers(3, size=1_000)[visit],
+            "reward": (rng.random(4_000) < 0.0005).astype(int),
+            "visit": visit,
+        }
+    )
+    assert "or events of one visit" in str(from_log(rows).profile)

@@ -34,6 +34,9 @@ OPTIONS = {
 }
 """The options whose parameters have other names in Python."""
 
+OF_LOGS = ("columns", "scale", "min_user_rows", "drop_duplicates", "round_length")
+"""The options that say how a log is read."""
+
 ADVICE = {
     "n_runs=": "--runs ",
     "n_runs": "--runs",
@@ -131,14 +134,14 @@ def command(
         raise InvalidInputError(f"give one of --rate, --means and --log; got {got}.")
     if rate is not None and None in (experiment["n_users"], experiment["n_arms"]):
         raise InvalidInputError("--rate needs --users and --arms beside it; got only some.")
-    columns = experiment["columns"]
+    files = {"means_file": means_file, "log_file": log_file, "columns": experiment["columns"]}
+    files |= {name: experiment[name] for name in OF_LOGS[1:] if experiment[name]}
     with _options_named():
         _check_numbers(experiment)
         source = _source(means_file, log_file, policy, experiment)
         _leave_out_sizes(source, experiment)
     with console.progress(f"pricing with {policy}") as progress, _options_named():
         answer = price(rate=rate, policy=policy, progress=progress, **source, **experiment)
-    files = {"means_file": means_file, "log_file": log_file, "columns": columns}
     answer = replace(answer, config={**answer.config, **files})
     content = answer.to_dict() | {"recommendation": _with_options(answer.recommendation)}
     text = json.dumps(content)
@@ -203,8 +206,7 @@ def _source(
     """Return the caller's means or population; take the options of a log out of the others."""
     from shoal.instances import load_means
 
-    names = ("columns", "scale", "min_user_rows", "drop_duplicates", "round_length")
-    present = {name: experiment.pop(name) for name in names}
+    present = {name: experiment.pop(name) for name in OF_LOGS}
     chosen = {
         name: value for name, value in present.items() if value is not None and value is not False
     }
@@ -226,6 +228,11 @@ def _source(
         f"{log_file}: {profile.summary}", profile.arm_list, str(log.report), *profile.warnings
     ):  # fmt: skip
         click.echo(_with_options(line), err=True)
+    if len(log.arms) < 2:
+        raise InvalidInputError(
+            f"arm column {columns[1]!r} must name at least 2 arms, for there to be a choice; got "
+            f"{log.arms[0]!r} alone."
+        )
     with console.waiting("estimating how users differ"):
         source = {"population": log.population}
     if click.get_current_context().get_parameter_source("rewards") is ParameterSource.DEFAULT:
@@ -239,6 +246,7 @@ def _source(
 def _read(log_file: str, arguments: dict[str, Any]) -> Log:
     """Read the log; a column that it does not have is refused by the name of the option."""
     from shoal.instances import from_log
+    from shoal.instances.hints import header_hint
     from shoal.instances.rows import UnknownColumnError
 
     try:
@@ -246,7 +254,7 @@ def _read(log_file: str, arguments: dict[str, Any]) -> Log:
             return from_log(log_file, **arguments)
     except UnknownColumnError as error:
         example = ""
-        if len(error.columns) >= 3:
+        if len(error.columns) >= 3 and not header_hint(error.columns):
             example = f", such as --columns {','.join(error.columns[:3])}"
         raise InvalidInputError(
             f"--columns must name the log's columns for user, arm and reward{example}; it has "
@@ -290,6 +298,7 @@ def _integer(text: str) -> int:
 
 
 def _show(answer: Price) -> None:
+    from shoal.experiments.price.recommend import passes_in_words
     from shoal.model.plurals import count
 
     config, first = answer.config, answer.costs[0].min_group_size
@@ -300,9 +309,13 @@ def _show(answer: Price) -> None:
         more, half = 0.0 - cost.loss.mean, cost.loss.half
         if cost is answer.costs[0]:
             return ""
-        if (whole := answer.costs[0].reward.mean) > 0:
-            sign = "+" if round(100 * more / whole) else ""  # 0 has none
-            return f"{more / whole:{sign}z.0%} ± {half / whole:.0%}"
+        part, around = (
+            answer.scale.part(value, answer.costs[0].reward.mean) for value in (more, half)
+        )
+        if part is not None and around is not None:
+            decimals = 1 if answer.scale.changes else 0  # where 0 is far away, parts are small
+            sign = "+" if round(part, 2 + decimals) else ""  # 0 has none
+            return f"{part:{sign}z.{decimals}%} ± {around:.{decimals}%}"
         return f"{more:+z.{digits}f} ± {half:.{digits}f}"
 
     console.table(
@@ -318,8 +331,7 @@ def _show(answer: Price) -> None:
                 answer.gain_in_words(cost),
                 answer.share_in_words(cost),
                 against(cost),
-                f"not in {config['horizon']:,}" if cost.passes_at is None
-                else f"round {cost.passes_at:,}",
+                passes_in_words(cost, never=f"not in {config['horizon']:,}"),
                 "" if cost.homogeneous is None else f"{cost.homogeneous:.1%}",
             )
             for cost in answer.costs

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
+
+from shoal.instances.names import is_number_or_truth
 
 WORDS = (("yes", "no"), ("y", "n"), ("ja", "nein"), ("oui", "non"), ("t", "f"), ("on", "off"))
 """Words for 1 and 0, in lower case."""
@@ -23,6 +27,19 @@ def separator_hint(header: str) -> str:
         if separator in header:
             return f" Cells must be separated by commas; these seem to be by {separator!r}."
     return ""
+
+
+def header_hint(names: Sequence[str]) -> str:
+    """Return what to say of a header that seems to be a row: one of its cells could be a reward.
+
+    >>> header_hint(["u162", "a0", "0"])
+    ' The file seems to have no header: write one above its first row, such as user,arm,reward.'
+    """
+    if not any(map(is_number_or_truth, names)):
+        return ""
+    return (
+        " The file seems to have no header: write one above its first row, such as user,arm,reward."
+    )
 
 
 def encoding_hint(error: Exception) -> str:

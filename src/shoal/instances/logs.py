@@ -21,11 +21,12 @@ from shoal.instances import rows as log_rows
 from shoal.instances.assignment import find_uneven
 from shoal.instances.population import PairTotals, Population, estimate_population
 from shoal.instances.profile import LogProfile, profile_rows
-from shoal.instances.repeats import repeats_by_chance, telling_columns
+from shoal.instances.repeats import events_identified, repeats_by_chance, telling_columns
 from shoal.instances.trend import remove_trend
 from shoal.instances.visits import Visits, count_visits
 from shoal.model.numbers import whole_number
 from shoal.model.plurals import count
+from shoal.model.scale import UNCHANGED, Scale
 from shoal.notebook import html_table
 
 MOST_LOG_ARMS = 100
@@ -49,7 +50,7 @@ class LogColumns(TypedDict, total=False):
 class LogReport:
     """How a log's rows and pairs were used; each dropped row is counted once, in this order.
 
-    ``scaling`` says what 0 and 1 stand for on the scale that was chosen.
+    ``scaling`` says what 0 and 1 stand for on the scale that was chosen, ``scale`` in numbers.
     """
 
     rows_read: int
@@ -64,6 +65,7 @@ class LogReport:
     pairs_seen: int = 0
     pairs_filled: int = 0
     scaling: str = ""
+    scale: Scale = UNCHANGED
 
     def __str__(self) -> str:
         reasons = {
@@ -133,7 +135,7 @@ class Log:
         rng = np.random.default_rng([self.seed, 1])
         population = estimate_population(self.pairs, rng, halves=self.halves)
         doubts = (*self.profile.doubts, *self._about_amounts)
-        return replace(population, doubts=doubts, rewards=self.rewards)
+        return replace(population, doubts=doubts, rewards=self.rewards, scale=self.report.scale)
 
     @property
     def _about_amounts(self) -> list[str]:
@@ -197,10 +199,7 @@ def from_log(
     >>> print(from_log(pl.DataFrame(rows)).report)
     3 of 4 rows used; dropped: 1 with missing values; 1 of 4 pairs never seen.
     """
-    least = {
-        "user": whole_number("min_user_rows", min_user_rows),
-        "arm": whole_number("min_arm_rows", min_arm_rows),
-    }
+    least = _least_rows(min_user_rows, min_arm_rows)
     names = _column_names(columns)
     frame = log_rows.read_log(log)
     rows = log_rows.select_columns(frame, names)
@@ -209,14 +208,24 @@ def from_log(
     if drop_duplicates:
         rows = log_rows.select_columns(log_rows.drop_duplicates(frame, telling), names)
     counts = {"rows_read": frame.height, "duplicates_dropped": frame.height - rows.height}
+    if findings["duplicates"]:
+        rows = rows.with_columns(repeat=~frame.hash_rows().is_first_distinct())
     del frame  # of ten million rows, more than half a gigabyte
-    rows, dropped, scaling = _keep_usable(rows, names, scale, least)
+    rows, dropped, scaling, ends = _keep_usable(rows, names, scale, least)
+    findings["mean_without_duplicates"] = _mean_without_repeats(rows)
     _check_variety(rows, names)
-    report = LogReport(**counts, **dropped, rows_used=rows.height, scaling=scaling)
+    report = LogReport(**counts, **dropped, rows_used=rows.height, scaling=scaling, scale=ends)
     log_read = _total(rows, report, round_length, seed)
     if not telling:
         _check_copies(log_read.profile)
     return replace(log_read, profile=replace(log_read.profile, **findings))
+
+
+def _least_rows(min_user_rows: int, min_arm_rows: int) -> dict[str, int]:
+    return {
+        "user": whole_number("min_user_rows", min_user_rows),
+        "arm": whole_number("min_arm_rows", min_arm_rows),
+    }
 
 
 def _column_names(columns: LogColumns) -> dict[str, str]:
@@ -235,8 +244,17 @@ def _look_over(frame: pl.DataFrame, names: dict[str, str], *, copies: bool) -> d
     return {
         "duplicates": duplicates,
         "duplicates_by_chance": bool(duplicates) and repeats_by_chance(frame, names),
+        "events_identified": bool(duplicates) and events_identified(frame, names),
         "ambiguous_date": None if date is None else (names["time"], date),
     }
+
+
+def _mean_without_repeats(rows: pl.DataFrame) -> float | None:
+    """Take the column ``repeat`` out of the rows; return the mean reward of those without it."""
+    if "repeat" not in rows.columns:
+        return None
+    repeat = rows.drop_in_place("repeat")
+    return float(rows["reward"].filter(~repeat).to_numpy().mean())
 
 
 def _check_variety(rows: pl.DataFrame, names: dict[str, str]) -> None:
@@ -268,22 +286,22 @@ def _check_copies(profile: LogProfile) -> None:
 
 def _keep_usable(
     rows: pl.DataFrame, columns: dict[str, str], scale: str | None, least: dict[str, int]
-) -> tuple[pl.DataFrame, dict[str, int], str]:
+) -> tuple[pl.DataFrame, dict[str, int], str, Scale]:
     """Return the rows to use, the numbers of the others by reason, and what the scale did."""
-    usable, dropped, scaling = log_rows.usable_rows(rows, columns["reward"], scale)
+    usable, dropped, scaling, ends = log_rows.usable_rows(rows, columns["reward"], scale)
     timed = log_rows.parse_times(usable, columns["time"]) if "time" in columns else usable
     frequent = timed.filter(*(pl.len().over(name) >= n for name, n in least.items() if n > 1))
     dropped["without_time"] = usable.height - timed.height
     if frequent.is_empty():
-        reasons = [f"{n} {name.replace('_', ' ')}" for name, n in dropped.items() if n]
+        reasons = [f"{n:,} {name.replace('_', ' ')}" for name, n in dropped.items() if n]
         raise InvalidInputError(
             f"a log must leave at least one row; got {count(rows.height, 'row')}, "
-            f"{timed.height} of them usable, where a user needs at least "
+            f"{timed.height:,} of them usable, where a user needs at least "
             f"{count(least['user'], 'row')} and an arm {least['arm']}; dropped: "
             f"{', '.join(reasons) or 'none'}."
         )
     dropped["too_rare"] = timed.height - frequent.height
-    return frequent, dropped, scaling
+    return frequent, dropped, scaling, ends
 
 
 def _total(rows: pl.DataFrame, report: LogReport, round_length: str, seed: int) -> Log:

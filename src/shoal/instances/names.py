@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import polars as pl
@@ -27,6 +28,16 @@ def similar_names(names: Iterable[object]) -> tuple[tuple[str, ...], ...]:
     again = keyed.filter(pl.col("key").is_duplicated())
     groups = again.group_by("key", maintain_order=True).agg("name")["name"]
     return tuple(tuple(group) for group in groups.to_list())
+
+
+def is_number_or_truth(name: str) -> bool:
+    """Say whether a name is what a reward would be.
+
+    >>> is_number_or_truth("0.5"), is_number_or_truth("True"), is_number_or_truth("reward1")
+    (True, True, False)
+    """
+    text = name.strip().lower()
+    return text in ("true", "false") or re.match(NUMBER, text) is not None
 
 
 def looks_missing(name: object) -> bool:

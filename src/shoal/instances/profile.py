@@ -48,6 +48,10 @@ class LogProfile:
         columns, as equal rows then are nothing special.
     duplicates_by_chance
         Whether chance explains them.
+    events_identified
+        Whether the further columns tell events apart, so that they are copies for certain.
+    mean_without_duplicates
+        What the mean reward would be without them.
     single_row_users
         Users with one row, who say nothing about how users differ.
     repeated_times
@@ -91,6 +95,8 @@ class LogProfile:
     by_user: Uneven | None = None
     by_time: Uneven | None = None
     duplicates_by_chance: bool = False
+    events_identified: bool = False
+    mean_without_duplicates: float | None = None
     ambiguous_date: tuple[str, str] | None = None
     similar_users: tuple[tuple[str, ...], ...] = ()
     missing_names: tuple[tuple[str, str, int], ...] = ()
@@ -174,17 +180,25 @@ class LogProfile:
                 "unless an event was recorded twice."
             )
         repeat = "rows repeat" if n_rows > 1 else "row repeats"
+        if self.events_identified:
+            return (
+                f"{n_rows:,} {repeat} another one in every column: drop_duplicates=True leaves "
+                "them out."
+            )
         return (
-            f"{n_rows:,} {repeat} another one in every column: drop_duplicates=True leaves them "
-            "out."
+            f"{n_rows:,} {repeat} another one in every column, more than chance makes: copies, or "
+            "events of one visit that are alike, which these columns do not tell apart. "
+            f"drop_duplicates=True leaves them out and changes the mean reward from "
+            f"{self.mean_reward:.4g} to {self.mean_without_duplicates:.4g}: only for copies."
         )
 
     @property
     def _about_single_rows(self) -> str:
         if self.single_row_users == self.users:
             return "No user has more than one row: such a log says nothing about how users differ."
+        have = "has" if self.single_row_users == 1 else "have"
         return (
-            f"{self.single_row_users:,} of {count(self.users, 'user')} have one row, which says "
+            f"{self.single_row_users:,} of {count(self.users, 'user')} {have} one row, which says "
             "nothing about how users differ; min_user_rows=2 leaves them out."
         )
 
@@ -210,8 +224,8 @@ class LogProfile:
                 f"Users did not see all arms alike: where a user saw {self.by_user.arm!r}, "
                 f"{self.by_user.again:.0%} of its other rows have it too, of all rows "
                 f"{self.by_user.share:.0%}. If arms were shown to those thought to like them, "
-                "or chosen by them, or events were recorded more than once, the price is not to "
-                "be trusted."
+                "or chosen by them, or events were recorded more than once, or several rows are "
+                "of one visit and have its arm, the price is not to be trusted."
             )
         if self.by_time is not None:
             sentences.append(

@@ -30,6 +30,12 @@ TELLING = 10.0
 ERRORS = 3.0
 """Standard errors above chance from which on rewards agree too often."""
 
+NEARLY_ALL = 0.9
+"""Part of the events whose further columns differ from all others', where these identify events."""
+
+FEW_REPEATS = 0.1
+"""Repeated rows for each event; where there are more, a column such as a visit may repeat them."""
+
 RATIO = 10.0
 """Agreements for each one by chance, from which on another column tells copies."""
 
@@ -88,6 +94,25 @@ def repeats_by_chance(frame: pl.DataFrame, names: dict[str, str]) -> bool:
     if "time" in names:
         tests.append(_agreement(frame, names["time"], [[user, arm], [user], []]))
     return all(test.excess <= (RATIO - 1) * test.pairs * test.rate for test in tests)
+
+
+def events_identified(frame: pl.DataFrame, names: dict[str, str]) -> bool:
+    """Say whether rows that are equal in every column are copies for certain.
+
+    They are where different events hardly ever agree in the further columns, whoever has them, as
+    in the number of a receipt. A day does not identify an event: those of one visit may be alike.
+
+    >>> rows = pl.DataFrame({"user": [1, 2] * 50, "arm": 1, "reward": [0, 1, 1, 0] * 25,
+    ...                      "receipt": range(100)})
+    >>> names = {"user": "user", "arm": "arm", "reward": "reward"}
+    >>> events_identified(pl.concat([rows, rows.head(5)]), names)
+    True
+    """
+    frame = _some_users(frame, names["user"])
+    n_events = _n_different(frame, frame.columns)
+    further = telling_columns(frame, names)
+    different = _n_different(frame, further) if further else 0
+    return different >= NEARLY_ALL * n_events and frame.height <= (1 + FEW_REPEATS) * n_events
 
 
 def _some_users(frame: pl.DataFrame, user: str) -> pl.DataFrame:

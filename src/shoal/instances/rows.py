@@ -21,8 +21,9 @@ import polars as pl
 from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.frames import read_frame
 from shoal.instances.files import unreadable
-from shoal.instances.hints import encoding_hint, number_hint, separator_hint
+from shoal.instances.hints import encoding_hint, header_hint, number_hint, separator_hint
 from shoal.model.plurals import count
+from shoal.model.scale import UNCHANGED, Scale
 
 MOST_BAD = 0.05
 """Share of the rewards that may be unusable."""
@@ -63,7 +64,9 @@ class UnknownColumnError(InvalidInputError):
     @property
     def hint(self) -> str:
         """What else may be wrong."""
-        return separator_hint(self.columns[0]) if len(self.columns) == 1 else ""
+        if len(self.columns) == 1:
+            return separator_hint(self.columns[0])
+        return header_hint(self.columns)
 
     def __str__(self) -> str:
         return (
@@ -164,10 +167,11 @@ def drop_duplicates(frame: pl.DataFrame, telling: list[str]) -> pl.DataFrame:
 
 def usable_rows(
     rows: pl.DataFrame, column: str, scale: str | None
-) -> tuple[pl.DataFrame, dict[str, int], str]:
+) -> tuple[pl.DataFrame, dict[str, int], str, Scale]:
     """Return the rows with a user, an arm and a reward in [0, 1]; count the others by reason.
 
-    ``column`` is the reward's name in the log, for messages. Last comes what the scale did.
+    ``column`` is the reward's name in the log, for messages. Last comes what the scale did, in
+    words and as what 0 and 1 stand for.
     """
     present = rows.filter(~pl.any_horizontal(pl.col("user", "arm", "reward").is_null()))
     number = pl.col("reward").cast(pl.Float64, strict=False)
@@ -187,15 +191,15 @@ def usable_rows(
     )
     finite = numbers.with_columns(number).filter(pl.col("reward").is_finite())
     dropped["not_finite"] = numbers.height - finite.height
-    scaling = ""
+    scaling, ends = "", UNCHANGED
     if scale is not None:
-        finite, scaling = _scaled(finite, scale)
+        finite, scaling, ends = _scaled(finite, scale)
     inside = finite.filter(pl.col("reward").is_between(0.0, 1.0))
     dropped["out_of_range"] = finite.height - inside.height
     outside = finite.filter(~pl.col("reward").is_between(0.0, 1.0))["reward"]
     above = int((outside > 1.0).sum())
     _refuse_many(outside, inside, above, column, "lie in [0, 1]", _offer(finite["reward"]))
-    return inside, dropped, scaling
+    return inside, dropped, scaling, ends
 
 
 def _offer(rewards: pl.Series) -> str:
@@ -224,8 +228,8 @@ def _refuse_many(
     )
 
 
-def _scaled(rows: pl.DataFrame, scale: str) -> tuple[pl.DataFrame, str]:
-    """Return the rows on a scale, and what 0 and 1 stand for in words."""
+def _scaled(rows: pl.DataFrame, scale: str) -> tuple[pl.DataFrame, str, Scale]:
+    """Return the rows on a scale, and what 0 and 1 stand for, in words and as numbers."""
     if scale not in SCALES:
         raise UnknownNameError("scale", scale, SCALES)
     reward = pl.col("reward")
@@ -256,7 +260,14 @@ def _scaled(rows: pl.DataFrame, scale: str) -> tuple[pl.DataFrame, str]:
         "p99": f"1 stands for {top:g}; {count(n_cut, 'row')} cut to 0 or 1",
         "positive": "1 stands for any reward above 0",
     }
-    return rows.with_columns(expressions[scale].alias("reward")), f"{scale}: {meanings[scale]}"
+    ends = {
+        "percent": Scale(0.0, 100.0),
+        "range": Scale(least, most) if most > least else UNCHANGED,
+        "p99": Scale(0.0, top) if top > 0 else UNCHANGED,
+        "positive": UNCHANGED,
+    }
+    scaled = rows.with_columns(expressions[scale].alias("reward"))
+    return scaled, f"{scale}: {meanings[scale]}", ends[scale]
 
 
 def ambiguous_date(times: pl.Series) -> str | None:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from shoal.experiments import Price
 from shoal.experiments.price.costs import passing_round
+from shoal.experiments.price.recommend import passes_in_words
 
 
 def priced(shares: dict[int, Sequence[float]], *, at_least: int = 2) -> Price:
@@ -162,3 +164,21 @@ def test_homogeneous_totals_are_all_zeros_or_all_ones() -> None:
         config = {"rewards": rewards_of}
         found = Price.from_rewards([5], rewards, references, np.array([10]), config)
         assert found.costs[0].homogeneous == (expected and pytest.approx(expected))
+
+
+def test_a_price_of_a_rate_is_about_the_average_of_such_populations() -> None:
+    for shares, words in (
+        ([0.47, 0.49], "over 300 rounds, on average over such populations, they earn 48%"),
+        ([-0.1, -0.12], "is not shown to earn more on average over such populations (-11%"),
+    ):
+        found = priced({5: shares})
+        assert "on average" not in found.recommendation
+        assert words in replace(found, config={"rate": 0.1}).recommendation
+
+
+def test_no_passing_round_is_told_where_no_gain_is_shown() -> None:
+    shown, hidden = (priced({2: shares}).costs[0] for shares in ([0.4, 0.42], [0.4, -0.3]))
+    assert shown.passes_at == hidden.passes_at == 1
+    assert passes_in_words(shown, never="never") == "round 1"
+    assert passes_in_words(hidden, never="never") == "–"
+    assert passes_in_words(priced({2: [-0.4, -0.3]}).costs[0], never="never") == "never"

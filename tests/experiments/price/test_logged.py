@@ -5,6 +5,7 @@ Logs and seeds are fixed. docs/benchmarks/placebo.md has many more.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -176,3 +177,33 @@ def test_rewards_on_a_scale_are_played_as_such_from_python_too() -> None:
     assert answer.costs[0].homogeneous is None
     assert any("times the variance of the log's rows" in note for note in answer.notes)
     assert price(**arguments, rewards="bernoulli").config["rewards"] == "bernoulli"
+
+
+def test_percentages_are_those_of_the_logs_own_units() -> None:
+    """The favourite arm gives 96 points and the others 94: full knowledge earns 1.4 % more."""
+    rng = np.random.default_rng(0)
+    users, arms = rng.integers(200, size=8_000), rng.integers(3, size=8_000)
+    points = np.clip(np.round(94 + 2 * (users % 3 == arms) + rng.normal(0, 1, 8_000)), 90, 100)
+    scores = from_log(
+        pl.DataFrame({"user": users, "arm": arms, "reward": points}), scale="range"
+    ).population
+    assert "1.4% more than the best single arm could be earned (1.3% to 1.5%)" in scores.tells
+    answer = price(
+        population=scores, min_group_sizes=5, horizon=5, n_runs=2, participation=0.5, engine=ONE
+    )
+    least, most = points.min(), points.max()
+    assert answer.to_dict()["scale"] == {"zero": least, "one": most}
+    assert f"0 stands for {least:g} and 1 for {most:g}. Percentages are" in answer.notes[0]
+    best = least + (most - least) * answer.best_arm
+    gain = (most - least) * answer.costs[0].gain.mean
+    assert answer.gain_in_words(answer.costs[0]).startswith(f"{gain / best:z.1%} (")
+
+
+def test_a_recommendation_from_a_log_in_doubt_depends_on_it() -> None:
+    answer = priced(taste=True)
+    assert answer.recommendation.startswith("Use groups of at least 5 users")
+    doubted = replace(population(taste=True), doubts=("Users did not see all arms alike.",))
+    assert replace(answer, population=doubted).recommendation.startswith(
+        "Only if the doubts about this log (in the notes) can be ruled out: use groups of at least "
+        "5 users"
+    )

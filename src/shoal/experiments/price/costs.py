@@ -24,6 +24,7 @@ from shoal.experiments.statistics import (
     prediction_interval,
     ratio_interval,
 )
+from shoal.model.scale import UNCHANGED, Scale
 from shoal.notebook import html_table
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ class Cost:
         Expected share of totals in which all users have the same reward of 0 or 1, so that the
         total reveals it: m^C + (1 - m)^C with m the mean reward. None for other rewards.
     passes_at
-        The round from which on more is earned than by the best single arm, or None.
+        The round from which on more is earned than by the best single arm, or None; it says
+        nothing where the interval of the gain does not lie above 0.
     runs
         The reward of each run.
     """
@@ -196,9 +198,14 @@ class Price:
         """One sentence for a document."""
         return recommend.recommendation(self)
 
+    @property
+    def scale(self) -> Scale:
+        """What rewards of 0 and 1 stand for, where they come from a log in other units."""
+        return UNCHANGED if self.population is None else self.population.scale
+
     def gain_in_words(self, cost: Cost) -> str:
         """Say what a size gains over the best arm: in percent where that has a meaning."""
-        middle, low, high = recommend.gain_parts(cost.gain, self.best_arm)
+        middle, low, high = recommend.gain_parts(self, cost.gain)
         return f"{middle} ({low} to {high})"
 
     def share_in_words(self, cost: Cost) -> str:
@@ -210,6 +217,11 @@ class Price:
     def notes(self) -> list[str]:
         """What a reader should know before trusting the numbers."""
         notes = []
+        if self.scale.changes:
+            notes.append(
+                f"Rewards are on a scale: {self.scale}. Percentages are of the log's own rewards, "
+                "all other numbers are on the scale."
+            )
         if self.population is not None:
             check = self.population.held_out_tells
             check += f" {NATS}" if "nats" in check else ""
@@ -270,11 +282,11 @@ class Price:
                 cost.reward.mean,
                 self.gain_in_words(cost),
                 self.share_in_words(cost),
-                "never" if cost.passes_at is None else cost.passes_at,
+                recommend.passes_in_words(cost, never="never"),
             )
             for cost in self.costs
         ]
-        columns = ["C", "reward", "gain on best arm", "share of gap", "passes at round"]
+        columns = ["C", "reward", "gain on best arm", "share of gap", "passes at"]
         caption = "Reward per user and round; intervals are 95 %"
         return html_table(caption, columns, rows, *self.notes, self.recommendation)
 
@@ -305,6 +317,7 @@ class Price:
             "best_arm": self.best_arm,
             "full_knowledge": self.full_knowledge,
             "mean_rate": self.mean_rate,
+            "scale": self.scale._asdict(),
             "bands": {name: asdict(band) for name, band in self.bands.items()},
             "at_least": self.at_least,
             "costs": [asdict(cost) for cost in self.costs],

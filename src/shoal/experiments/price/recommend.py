@@ -106,7 +106,15 @@ def _width(n_runs: int, *, logged: bool) -> float:
 
 
 def recommendation(price: Price) -> str:
-    """Return one sentence for a document."""
+    """Return one sentence for a document; it depends on the log where that is in doubt."""
+    sentence = _sentence(price)
+    if price.population is None or not price.population.doubts or not candidates(price):
+        return sentence
+    begin = "Only if the doubts about this log (in the notes) can be ruled out"
+    return f"{begin}: {sentence[0].lower()}{sentence[1:]}"
+
+
+def _sentence(price: Price) -> str:
     if not candidates(price):
         return (
             f"No recommendation: none of the group sizes compared is at least {price.at_least}, "
@@ -116,8 +124,8 @@ def recommendation(price: Price) -> str:
         cost, more = open_cost
         return (
             f"Undecided: {len(cost.runs)} runs are too few to tell whether groups of at least "
-            f"{users(cost)} earn more than the best single arm for everyone "
-            f"({gain_between(cost.gain, price.best_arm)}). Play more: n_runs={more}, or leave "
+            f"{users(cost)} earn more than the best single arm for everyone{_on_average(price)} "
+            f"({gain_between(price, cost.gain)}). Play more: n_runs={more}, or leave "
             "n_runs out."
         )
     chosen = largest_that_keeps(candidates(price))
@@ -136,9 +144,15 @@ def _best_single_arm(price: Price) -> str:
         )
     return (
         f"{begin}within {count(int(price.rounds[-1]), 'round')}, learning from groups of at least "
-        f"{sizes} is not shown to earn more ({gain_between(judged(price).gain, price.best_arm)})."
+        f"{sizes} is not shown to earn more{_on_average(price)} "
+        f"({gain_between(price, judged(price).gain)})."
         f"{_left_out(price)}"
     )
+
+
+def _on_average(price: Price) -> str:
+    """Say of populations that were drawn that the caller's own may differ from their mean."""
+    return " on average over such populations" if price.config.get("rate") is not None else ""
 
 
 def _left_out(price: Price) -> str:
@@ -154,9 +168,11 @@ def _left_out(price: Price) -> str:
 
 
 def _use_groups(price: Price, chosen: Cost) -> str:
+    average = _on_average(price)
     sentence = (
-        f"Use groups of at least {users(chosen)}: over {count(int(price.rounds[-1]), 'round')} "
-        f"they earn {price.gain_in_words(chosen)} more than the best single arm for everyone"
+        f"Use groups of at least {users(chosen)}: over {count(int(price.rounds[-1]), 'round')}"
+        f"{average and f',{average},'} they earn {price.gain_in_words(chosen)} more than the best "
+        "single arm for everyone"
     )
     best = max(price.costs, key=lambda cost: cost.gain.mean)
     if best is not chosen:
@@ -176,24 +192,21 @@ def users(cost: Cost) -> str:
     return count(cost.min_group_size, "user")
 
 
-def gain_parts(gain: Interval, best_arm: float) -> tuple[str, str, str]:
+def passes_in_words(cost: Cost, *, never: str) -> str:
+    """Say from when on more is earned than by the best arm: a dash where no gain is shown."""
+    if cost.passes_at is None:
+        return never
+    return f"round {cost.passes_at:,}" if cost.gain.low > 0 else "–"
+
+
+def gain_parts(price: Price, gain: Interval) -> tuple[str, str, str]:
     """Return a gain over the best arm and its ends: in percent where that has a meaning."""
     values = (gain.mean, gain.low, gain.high)
-    if best_arm > 0:
-        shares = [value / best_arm for value in values]
-        digits = 0 if max(map(abs, shares[1:])) >= 0.1 else 1
-        middle, low, high = (f"{share:z.{digits}%}" for share in shares)
-    else:
-        middle, low, high = (f"{value:.2g}" for value in values)
-        middle += " a round"
-    return middle, low, high
+    middle, low, high = price.scale.parts_in_words(values, price.best_arm)
+    return middle if "%" in middle else f"{middle} a round", low, high
 
 
-def gain_between(gain: Interval, best_arm: float) -> str:
-    """Return a gain in words that may stand in brackets.
-
-    >>> gain_between(Interval(0.2, -0.1, 0.5), 1.0)
-    '20%, between -10% and 50%'
-    """
-    middle, low, high = gain_parts(gain, best_arm)
+def gain_between(price: Price, gain: Interval) -> str:
+    """Return a gain in words that may stand in brackets: 20%, between -10% and 50%."""
+    middle, low, high = gain_parts(price, gain)
     return f"{middle}, between {low} and {high}"

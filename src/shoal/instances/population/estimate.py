@@ -15,10 +15,11 @@ from shoal.instances.population.held_out import HeldOut, check_held_out
 from shoal.instances.population.moments import Moments, estimate_moments
 from shoal.instances.population.pairs import PairTotals
 from shoal.instances.population.posterior import CovariancePosterior, fit_posterior
-from shoal.instances.population.power import rows_to_show
+from shoal.instances.population.power import MOST_TIMES, rows_to_show
 from shoal.instances.population.worlds import World, draw_shape, posterior_means
 from shoal.model.numbers import whole_number
 from shoal.model.plurals import count
+from shoal.model.scale import UNCHANGED, Scale
 from shoal.threads import one_thread
 
 N_TASTE_WORLDS, LEAST_WORLDS = 48, 16
@@ -82,6 +83,8 @@ class Population:
         Why it may be wrong whatever its intervals say, a sentence each.
     rewards
         The kind of rewards to play: bernoulli if all rows have 0 or 1, else bounded.
+    scale
+        What rewards of 0 and 1 stand for in the log.
     """
 
     arm_means: FloatArray
@@ -98,6 +101,7 @@ class Population:
     held_out: HeldOut | None = None
     doubts: tuple[str, ...] = ()
     rewards: str = "bernoulli"
+    scale: Scale = UNCHANGED
 
     def __repr__(self) -> str:
         return (
@@ -168,32 +172,38 @@ class Population:
     @property
     def tells(self) -> str:
         """What the log can and can't tell, in words."""
-        low, median, high = (value / self.best_arm for value in self.gain)
+        low, median, high = self.scale.parts_in_words(self.gain, self.best_arm)
         noun = "row" if self.n_rows == self.n_users else "rows"
         rows = f"{self.n_rows / self.n_users:.3g} {noun} a user on {count(self.n_arms, 'arm')}"
         if self.shows_tastes:
+            differ = "seem to differ" if self.doubts else "differ"
             return (
-                f"Users differ in which arms suit them: with full knowledge of everyone, "
-                f"{median:.0%} more than the best single arm could be earned ({low:.0%} to "
-                f"{high:.0%})."
+                f"Users {differ} in which arms suit them: with full knowledge of everyone, "
+                f"{median} more than the best single arm could be earned ({low} to {high})."
             )
         if self.shows_agreement:
             return (
                 f"Users hardly differ in which arms suit them: even full knowledge of everyone "
-                f"would earn at most {high:.1%} more than the best single arm."
+                f"would earn at most {high} more than the best single arm."
             )
         return (
             f"{rows} can't distinguish users who agree from users with tastes: full knowledge of "
-            f"everyone might earn nothing, or up to {high:.0%} more than the best single arm. "
+            f"everyone might earn nothing, or up to {high} more than the best single arm. "
             f"{self._advice}"
         )
 
     @property
     def _advice(self) -> str:
+        gain = self.scale.in_words(WORTHWHILE * self.best_arm, self.best_arm)
+        if not any(world.taste for world in self.worlds):
+            return f"It allows no tastes from which to say how many rows show a gain of {gain}."
         if self.more_rows is None:
-            return f"More rows of these users would hardly show a gain of {WORTHWHILE:.0%}."
+            return (
+                f"Even {MOST_TIMES:.0f} times as many rows of these users would not reliably "
+                f"show a gain of {gain}."
+            )
         return (
-            f"To see a gain of {WORTHWHILE:.0%} if there is one, collect about "
+            f"To see a gain of {gain} if there is one, collect about "
             f"{count(self.more_rows, 'more row')} a user."
         )
 
@@ -202,7 +212,7 @@ class Population:
         """Further rows a user with which most logs would show a gain of ``WORTHWHILE``.
 
         Simulated with tastes of several shapes that the log allows (``power``); None where the log
-        would have to be about 200 times as long, or has no choice of arms.
+        would have to be more than ``MOST_TIMES`` as long, or has no choice of arms.
         """
         tastes = sorted((world for world in self.worlds if world.taste), key=lambda w: w.gain)
         if not tastes:

@@ -17,11 +17,11 @@ from shoal.instances.population.pairs import PairTotals
 from shoal.instances.population.posterior import fit_posterior
 from shoal.instances.population.worlds import World
 
-MOST_TIMES = 256.0
-"""More rows than so many times those of the log are not considered."""
+STEP, N_STEPS = 1.5, 13
+"""Factor between the multiples that are tried, and how many of them."""
 
-STEP = 1.5
-"""Factor between the multiples that are tried."""
+MOST_TIMES = STEP**N_STEPS
+"""More rows than so many times those of the log, about 200, are not considered."""
 
 N_SIMULATED, N_SHOWING = 12, 9
 """Logs simulated for a multiple, and how many of them have to show tastes."""
@@ -68,8 +68,8 @@ def rows_to_show(
                 return False
         return True
 
-    low, high = 0, int(np.log(MOST_TIMES) / np.log(STEP))
-    if not shows(STEP**high):
+    low, high = 0, N_STEPS
+    if not shows(MOST_TIMES):
         return None
     while high - low > 1:
         middle = (low + high) // 2
