@@ -100,6 +100,18 @@ BAD: dict[str, tuple[Call, str]] = {
         lambda: simulate("random", MEANS, options=["gamma"], **RULES),
         r"options must be a mapping of names to values; got \['gamma'\]",
     ),
+    "an instance beside a rate": (
+        lambda: priced(instance="linear"),
+        "instance must be left out of price, which has a rate; got 'linear'",
+    ),
+    "one size beside several": (
+        lambda: priced(min_group_size=999),
+        "min_group_size must be left out of price, which has min_group_sizes; got 999",
+    ),
+    "a log as a population": (
+        lambda: price(population=[1], horizon=5, min_group_sizes=[5]),
+        r"population must be a Population, such as from_log\(...\).population; got \[1\]",
+    ),
     "a truth value as progress": (
         lambda: compared(instances="uniform", n_users=6, n_arms=2, progress=True),
         r"progress must be a function of \(finished, done, total\); got True",

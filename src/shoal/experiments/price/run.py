@@ -9,7 +9,7 @@ them, which is why the sample is as large as it is (docs/benchmarks/price.md has
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Unpack
@@ -35,7 +35,7 @@ from shoal.experiments.setting import (
     means_hash,
     setting_and_means,
 )
-from shoal.model.numbers import is_number, not_negative, whole_number
+from shoal.model.numbers import is_number, not_negative, shortened, whole_number
 from shoal.policies import find_policy
 from shoal.policies.own import PolicyLike, label
 from shoal.policies.tuned import resolve_options
@@ -52,7 +52,7 @@ SPREAD = 0.3  # of users around their cluster, as in ``clustered``
 
 def price(
     *,
-    min_group_sizes: Sequence[int] | int,
+    min_group_sizes: Iterable[int] | int,
     rate: float | None = None,
     means: ArrayLike | None = None,
     population: Population | None = None,
@@ -239,6 +239,38 @@ def _earnings(
     return by_run.swapaxes(0, 1), np.array(references)
 
 
+def _check_source(
+    rate: float | None,
+    means: ArrayLike | None,
+    population: Population | None,
+    options: SettingOptions,
+) -> None:
+    """Refuse several descriptions of people, and what none of them can use."""
+    sources = {"a rate": rate, "means": means, "a population": population}
+    present = [name for name, source in sources.items() if source is not None]
+    if len(present) != 1:
+        raise InvalidInputError(
+            "one of a rate, means and a population must be given; got "
+            f"{' and '.join(present) or 'none'}."
+        )
+    if population is not None and not hasattr(population, "worlds"):
+        raise InvalidInputError(
+            "population must be a Population, such as from_log(...).population; got "
+            f"{shortened(population)}."
+        )
+    for name, instead in (("instance", present[0]), ("min_group_size", "min_group_sizes")):
+        if options.get(name) is not None:
+            raise InvalidInputError(
+                f"{name} must be left out of price, which has {instead}; got {options.get(name)!r}."
+            )
+    if means is not None or population is not None:
+        for name in ("n_users", "n_arms") if population is None else ("n_arms",):
+            if options.get(name) is not None:
+                raise InvalidInputError(
+                    f"{name} must be left out beside {present[0]}; got {options.get(name)}."
+                )
+
+
 def make_population(
     rate: float | None,
     means: ArrayLike | None,
@@ -248,19 +280,7 @@ def make_population(
     min_group_size: int,
 ) -> tuple[Setting, FloatArray | None]:
     """Return the setting of the whole population, and its means where the caller brings them."""
-    sources = {"a rate": rate, "means": means, "a population": population}
-    present = [name for name, source in sources.items() if source is not None]
-    if len(present) != 1:
-        raise InvalidInputError(
-            "one of a rate, means and a population must be given; got "
-            f"{' and '.join(present) or 'none'}."
-        )
-    if means is not None or population is not None:
-        for name in ("n_users", "n_arms") if population is None else ("n_arms",):
-            if options.get(name) is not None:
-                raise InvalidInputError(
-                    f"{name} must be left out beside {present[0]}; got {options.get(name)}."
-                )
+    _check_source(rate, means, population, options)
     if means is not None:
         return setting_and_means(options, means, min_group_size=min_group_size)
     if population is not None:
@@ -303,10 +323,11 @@ def _check_learner(policy: PolicyLike) -> None:
         )
 
 
-def _check_sizes(sizes: Sequence[int] | int) -> list[int]:
+def _check_sizes(sizes: Iterable[int] | int) -> list[int]:
     if isinstance(sizes, int | np.integer):
         sizes = [int(sizes)]
-    if not len(sizes):
+    sizes = list(sizes)
+    if not sizes:
         raise InvalidInputError("min_group_sizes must name at least one; got none.")
     checked = [whole_number("min_group_size", size) for size in sizes]
     if len(set(checked)) < len(checked):
