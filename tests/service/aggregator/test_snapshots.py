@@ -88,7 +88,7 @@ def test_threat_25_a_snapshot_restores_both_stores_and_the_key(
 
 
 @pytest.mark.parametrize("how", ["the folder", "file by file"])
-def test_a_folder_that_was_put_back_is_told_also_where_no_round_had_reports(
+def test_threat_25_a_folder_put_back_is_told_also_where_no_round_had_reports(
     tmp_path: Path, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder, copy = tmp_path / "data", tmp_path / "copy"
