@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from shoal.cli import console
 from shoal.cli.choices import CHOICES
 from shoal.cli.main import COMMANDS, SECTIONS, main
+from shoal.cli.streams import raise_if_interrupted, watch_interrupts
 from shoal.decompositions import METHODS
 from shoal.engines import ENGINES
 from shoal.environments import REWARDS
@@ -256,3 +258,12 @@ def test_what_needs_an_extra_says_how_to_install_it(
 ) -> None:
     done = run_without_extras(tmp_path, *arguments)
     assert (done.returncode, done.stderr) == (2, f"Error: {message}\n")
+
+
+def test_ctrl_c_that_a_library_has_caught_ends_a_command_when_it_goes_on() -> None:
+    with watch_interrupts(), console.progress("x") as update:
+        with suppress(BaseException):
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            update("", 1, 2)
+    raise_if_interrupted()  # no more

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from shoal.cli.streams import raise_if_interrupted
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, Task
@@ -60,6 +62,7 @@ def progress(title: str) -> Iterator[Update]:
 
         def update(finished: str, done: int, total: int, title: str | None = None) -> None:
             nonlocal compiling, shown
+            raise_if_interrupted()
             compiling, shown = False, title or shown
             bar.update(task, completed=done, total=total, description=shown)
             if finished:

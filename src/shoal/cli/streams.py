@@ -112,6 +112,18 @@ class Interrupts:
         eval("None")
 
 
+_watching: list[Interrupts] = []
+
+
+def raise_if_interrupted() -> None:
+    """Raise KeyboardInterrupt where Ctrl-C was pressed and the command goes on nevertheless.
+
+    A library that is being imported may catch everything. A command that works says so here.
+    """
+    if any(interrupts.pressed for interrupts in _watching):
+        raise KeyboardInterrupt
+
+
 @contextmanager
 def watch_interrupts() -> Iterator[Interrupts]:
     """Notice Ctrl-C while the block runs, also where a library turns it into another error."""
@@ -121,9 +133,11 @@ def watch_interrupts() -> Iterator[Interrupts]:
         yield interrupts
         return
     before, hook = signal.signal(signal.SIGINT, interrupts.handle), sys.unraisablehook
+    _watching.append(interrupts)
     try:
         yield interrupts
     finally:
+        _watching.remove(interrupts)
         interrupts.forget()
         signal.signal(signal.SIGINT, before)
         sys.unraisablehook = hook

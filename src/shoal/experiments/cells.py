@@ -181,6 +181,7 @@ def run_cells(
         done += rounds
         report("", done, total)
 
+    report("", 0, total)
     runs: dict[Cell, Run] = {}
     with compilation_notice(), closing(engine.run(_play, cells, tick=tick)) as results:
         for index, run in results:
