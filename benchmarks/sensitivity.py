@@ -1,11 +1,13 @@
 """How much each constant of the flagship matters: halved and doubled, one at a time.
 
 Constants are compiled into the learners, so each change is played in a copy of the sources. Seeds
-are this benchmark's own; what is here chose no constant.
+are this benchmark's own; what is here chose no constant. What is done is kept below build/, so that
+a run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -25,6 +27,7 @@ from benchmarks.report import ROOT, page, table
 from benchmarks.survey import KINDS
 from shoal.engines import LocalEngine, Tick
 from shoal.environments import make_environment
+from shoal.files import write_atomically
 from shoal.model import Problem
 from shoal.policies import make_policy
 from shoal.policies.shoal.constants import (
@@ -96,11 +99,9 @@ def main() -> None:
         for name, value in values._asdict().items():
             tasks += [Change(learner, name, repr(scaled(value, f))) for f in FACTORS]
     regrets: dict[Change, dict[str, list[Means]]] = {}
-    with TemporaryDirectory(prefix="sensitivity") as folder:
-        os.environ["SENSITIVITY"] = folder
-        for index, result in LocalEngine().run(measure, tasks):
-            regrets[tasks[index]] = result
-            print(f"done: {tasks[index]}", flush=True)
+    for index, result in LocalEngine().run(measure, tasks):
+        regrets[tasks[index]] = result
+        print(f"done: {tasks[index]}", flush=True)
     rows = []
     for learner, values in LEARNERS.items():
         streams = [regrets[Change(learner, stream=stream)] for stream in (1, 2)]
@@ -165,8 +166,21 @@ def _total(learner: str) -> int:
 
 
 def measure(change: Change, tick: Tick) -> dict[str, list[Means]]:
-    """Return the regrets of each case's runs, by a copy of the sources with this change."""
-    with TemporaryDirectory(dir=os.environ["SENSITIVITY"]) as folder:
+    """Return the regrets of each case's runs, played now or kept from before."""
+    key = hashlib.sha256(repr((change, CASES, SEED)).encode())
+    for file in sorted((ROOT / "src" / "shoal" / "policies").rglob("*.py")):
+        key.update(file.read_bytes())
+    kept = ROOT / "build" / "sensitivity" / f"{key.hexdigest()}.json"
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(kept, _play_changed(change).encode())
+    result = json.loads(kept.read_text())
+    return {name: [np.array(runs) for runs in cases] for name, cases in result.items()}
+
+
+def _play_changed(change: Change) -> str:
+    """Return, as JSON, what a copy of the sources with this change plays."""
+    with TemporaryDirectory() as folder:
         sources = Path(folder) / "src"
         shutil.copytree(ROOT / "src", sources, ignore=shutil.ignore_patterns("__pycache__"))
         if change.name:
@@ -178,11 +192,10 @@ def measure(change: Change, tick: Tick) -> dict[str, list[Means]]:
              str(change.stream), *played],
             env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
-        if done.returncode:  # a learner that can't play is a finding too
-            print(f"failed: {change}: {done.stderr[-500:]}", flush=True)
-            return {}
-        result = json.loads(done.stdout)
-        return {name: [np.array(runs) for runs in cases] for name, cases in result.items()}
+    if done.returncode:  # a learner that can't play is a finding too
+        print(f"failed: {change}: {done.stderr[-500:]}", flush=True)
+        return "{}"
+    return done.stdout
 
 
 def _write(change: Change, file: Path) -> None:
