@@ -34,11 +34,11 @@ from shoal.experiments.setting import (
     setting_and_means,
 )
 from shoal.experiments.statistics import regret_intervals
-from shoal.model.numbers import whole_number
+from shoal.model.numbers import shortened, whole_number
 from shoal.model.plurals import count
 from shoal.notebook import html_table
 from shoal.policies import find_policy
-from shoal.policies.own import PolicyLike, identity, label
+from shoal.policies.own import PolicyLike, all_options, identity, label
 from shoal.policies.tuned import resolve_options
 
 if TYPE_CHECKING:
@@ -126,7 +126,9 @@ def _shared_config(
         "instances": list(dict.fromkeys(name for name, _ in resolved)),
         "policies": [label(policy) for policy in policies],
         "n_runs": n_runs,
-        "options": {f"{name}/{label(p)}": chosen for (name, p), chosen in resolved.items()},
+        "options": {
+            f"{name}/{label(p)}": all_options(p, chosen) for (name, p), chosen in resolved.items()
+        },
         **({"own_policies": classes} if classes else {}),
     }
 
@@ -199,7 +201,7 @@ class Comparison:
         """Collect the runs of cells."""
         records, rows = [], []
         for cell, run in zip(cells, runs, strict=True):
-            names = {"instance": cell.setting.instance, "policy": run.policy}
+            names = {"instance": cell.setting.instance, "policy": cell.label}
             labels = [pl.lit(value).alias(name) for name, value in names.items()]
             records.append(run_records(run, cell.first_run).select(*labels, pl.all()))
             rows.append(
@@ -290,7 +292,7 @@ class Comparison:
 
     def fill(self, folder: Path) -> None:
         """Write the same files into an existing folder."""
-        text = json.dumps(self.config, indent=2, sort_keys=True)
+        text = json.dumps(self.config, indent=2, sort_keys=True, default=shortened)
         self.records.write_parquet(folder / "records.parquet", metadata={"shoal": text})
         self.summary().write_csv(folder / "summary.csv")
         (folder / "config.json").write_text(text + "\n", encoding="utf-8")

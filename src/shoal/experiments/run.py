@@ -26,7 +26,7 @@ from shoal.kernels import compilation_notice, kernel
 from shoal.model import Plan, Problem, State, Stateful
 from shoal.model.numbers import whole_number
 from shoal.policies import find_policy, make_policy
-from shoal.policies.own import PolicyLike, label
+from shoal.policies.own import PolicyLike, all_options, label
 from shoal.policies.tuned import resolve_options
 
 N_CHECKPOINTS = 200
@@ -164,10 +164,10 @@ class Play(Stateful):
             rng=stream(setting.seed, "rewards"),
             participation=setting.participation,
         )
-        self.options = dict(options)
+        self.options = all_options(policy, options)
         known = {"arm": means.sum(axis=1).argmax(axis=1)} if entry.hindsight else {}
         rng = stream(setting.seed, "policy")
-        self.learner = make_policy(policy, problem, rng=rng, options=known | self.options)
+        self.learner = make_policy(policy, problem, rng=rng, options={**known, **options})
         self.policy = label(policy)
         self.horizon = setting.horizon
         n_checkpoints = whole_number("n_checkpoints", n_checkpoints)

@@ -20,6 +20,7 @@ from shoal.policies.baselines import UCB, BestArm, RandomPlay, Thompson
 from shoal.policies.own import (
     PolicyLike,
     PolicyMaker,
+    all_options,
     check_maker,
     identity,
     installed,
@@ -248,7 +249,7 @@ def make_policy(
         raise InvalidInputError(
             f"{type(learner).__name__}.__init__ must call super().__init__(problem, rng=rng)."
         )
-    learner.origin = Origin(identity(policy), unwrap(policy)[1] | chosen, learner.parts())
+    learner.origin = Origin(identity(policy), all_options(policy, chosen), learner.parts())
     return learner
 
 
