@@ -37,7 +37,7 @@ class UnknownNameError(InvalidInputError):
     def __str__(self) -> str:
         kind, name, known, suggestion = self.args
         near = get_close_matches(str(name), known, n=3, cutoff=0.5)
-        hint = f"known: {', '.join(known)}."
+        hint = f"known: {', '.join(known)}." if known else "there are none."
         if suggestion:
             hint = f"did you mean {suggestion}? Known: {', '.join(known)}."
         elif near:

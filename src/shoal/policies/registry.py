@@ -14,7 +14,7 @@ import numpy as np
 
 from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.model import Problem
-from shoal.model.numbers import generator, plain, shortened
+from shoal.model.numbers import generator, plain, shortened, truth_value
 from shoal.policies.base import Origin, Policy
 from shoal.policies.baselines import UCB, BestArm, RandomPlay, Thompson
 from shoal.policies.own import (
@@ -320,7 +320,10 @@ def _options_beside(policy: PolicyLike, saved: Mapping[str, Any]) -> dict[str, A
 
 
 def check_options(policy: PolicyLike, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with Python's numbers, or refuse one that the policy does not have."""
+    """Return options with Python's numbers, or refuse one that the policy does not have.
+
+    What a policy declares to be a ``bool`` must be one, also where a partial sets it.
+    """
     entry = find_policy(policy)
     if not isinstance(options, Mapping):
         raise InvalidInputError(
@@ -329,4 +332,8 @@ def check_options(policy: PolicyLike, options: Mapping[str, Any]) -> dict[str, A
     for option in options:
         if not isinstance(option, str) or not entry.takes(option):
             raise UnknownNameError(f"option of {label(policy)!r}", option, entry.options())
+    values = all_options(entry.policy, options)
+    for parameter in entry._parameters():
+        if parameter.annotation in (bool, "bool") and parameter.name in values:
+            truth_value(parameter.name, values[parameter.name])
     return {name: plain(value) for name, value in options.items()}
