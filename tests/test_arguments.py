@@ -129,6 +129,22 @@ BAD: dict[str, tuple[Call, str]] = {
         lambda: type("Mine", (RandomPlay,), {"changing": EXTENDED})(PROBLEM, rng=rng()).state(),
         "changing must name attributes of Mine; got 'best', which it does not have",
     ),
+    "nothing as a state": (
+        lambda: asked().restore(None),
+        r"state must be what RandomPlay.state\(\) returned, with 'pending'; got None",
+    ),
+    "an empty state": (
+        lambda: asked().restore({"pending": None}),
+        "with 'rng'; got {'pending': None}",
+    ),
+    "the state of more users": (
+        lambda: asked().restore(random_play(Problem(9, 2, 3), rng=rng()).state()),
+        "n_users in the state must be that of the policy's problem, 6; got 9",
+    ),
+    "the state of larger groups": (
+        lambda: asked().restore(random_play(Problem(6, 2, 4), rng=rng()).state()),
+        "min_group_size in the state must be that of the policy's problem, 3; got 4",
+    ),
     "a number as a policy": (lambda: simulate(3, MEANS, **RULES), "policy must be a known .*got 3"),
     "a class that is no policy": (
         lambda: simulate(Stateful, MEANS, **RULES),

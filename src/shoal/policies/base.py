@@ -15,7 +15,7 @@ from shoal.arrays import BoolArray, FloatArray, WholeArray
 from shoal.errors import InvalidInputError, ShoalError
 from shoal.model import Feedback, Plan, Problem, State, Stateful
 from shoal.model.numbers import generator, shortened, whole_number
-from shoal.model.state import check_parts
+from shoal.model.state import check_parts, no_state
 from shoal.policies.beliefs import Beliefs
 
 HALF_95 = 1.959964  # deviations from the middle of a normal's 95 % interval to its end
@@ -228,10 +228,20 @@ class Policy(Stateful, ABC):
             check_parts(self.origin.parts, self.parts())
         plan = self._pending
         pending = plan and {"arms": plan.arms, "groups": plan.groups, "repeats": plan.repeats}
-        return super().state() | {"pending": pending}
+        return super().state() | {"pending": pending, "problem": self.problem.as_json()}
 
     def restore(self, state: State) -> None:
-        """Continue exactly where ``state`` was taken."""
+        """Continue exactly where ``state`` was taken, by a policy for the same problem."""
+        problem = self.problem.as_json()
+        if not isinstance(state, Mapping) or "pending" not in state:
+            raise no_state(self, state, "pending")
+        before = state.get("problem", problem)  # version 0.1 did not keep it
+        for name, value in problem.items():
+            if before[name] != value:
+                raise InvalidInputError(
+                    f"{name} in the state must be that of the policy's problem, {value}; "
+                    f"got {before[name]}."
+                )
         super().restore(state)
         pending = state["pending"]
         self._pending = pending and Plan(**pending, problem=self.problem)

@@ -273,15 +273,22 @@ def load_policy(path: str | Path, *, policy: PolicyLike | None = None) -> Policy
         rng = np.random.Generator(getattr(np.random, kind)())
         options = _options_beside(maker, content["options"])
         learner = make_policy(maker, problem, rng=rng, options=options)
-        learner.restore(content["state"])
     except InvalidInputError:
         raise
+    except Exception as error:
+        raise _other_version(path, error) from error
+    try:
+        learner.restore(content["state"])
     except Exception as error:  # a state of other code may break in any way
-        raise InvalidInputError(
-            f"{path} must fit the policy as it is now; got the state of another version: "
-            f"{type(error).__name__}: {error}."
-        ) from error
+        raise _other_version(path, error) from error
     return learner
+
+
+def _other_version(path: str | Path, error: Exception) -> InvalidInputError:
+    reason = f"{type(error).__name__}: {error}".rstrip(".")
+    return InvalidInputError(
+        f"{path} must fit the policy as it is now; got the state of another version: {reason}."
+    )
 
 
 def _known_maker(name: str, policy: PolicyLike | None, path: str | Path) -> PolicyLike:

@@ -6,7 +6,6 @@ runs no code of the file. The policy of an installed distribution is imported by
 policy of one's own only if the caller names it.
 """
 
-from dataclasses import fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -33,12 +32,11 @@ def save_policy(policy: Policy, path: str | Path) -> None:
             pack(value)
         except InvalidInputError as error:
             raise InvalidInputError(f"option {name} can't be saved: {error}") from None
-    problem = policy.problem
     content = pack(
         {
             "policy": policy.origin.policy,
             "options": dict(policy.origin.options),
-            "problem": {f.name: getattr(problem, f.name) for f in fields(problem) if f.init},
+            "problem": policy.problem.as_json(),
             "state": policy.state(),
         }
     )
