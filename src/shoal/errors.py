@@ -24,6 +24,12 @@ class DemandError(InvalidInputError):
     """A demand for feedback that no sequence of anonymous assignments can meet."""
 
 
+def unwritable(path: object, error: Exception) -> InvalidInputError:
+    """Return what to say of a path that can't be written, or is none."""
+    reason = getattr(error, "strerror", None) or error
+    return InvalidInputError(f"path must be a file that can be written; got {path!r}: {reason}.")
+
+
 class LostTaskError(ShoalError):
     """A task that killed its workers time after time."""
 

@@ -114,9 +114,7 @@ def test_who_is_asked_about_is_checked(n_users: int, rng: np.random.Generator) -
             policy.arm_means(present)
     last = n_users - 1
     for users in (3, [-1], [n_users], [0.5], ["ana"], "0", [True] * n_users, [[0, 1]]):
-        with pytest.raises(
-            InvalidInputError, match=f"users must be a list .*-1={last}"
-        ):
+        with pytest.raises(InvalidInputError, match=f"users must be a list .*-1={last}"):
             policy.beliefs(users=users)
     assert policy.beliefs(users=[last, 0]).means.shape == (2, 3)
     assert policy.beliefs(users=[]).best.shape == (0, 3)

@@ -26,7 +26,7 @@ from shoal.experiments.run import N_CHECKPOINTS, Play, make_play
 from shoal.experiments.seeds import stream
 from shoal.experiments.setting import Setting, spell
 from shoal.kernels import compilation_notice
-from shoal.model.numbers import shortened
+from shoal.model.numbers import function_or_none, shortened
 from shoal.policies.own import PolicyLike, identity, is_sendable, label
 
 RUNS_PER_CELL = 20
@@ -175,10 +175,7 @@ def run_cells(
     title: Callable[[Cell], str] = lambda cell: cell.title,
 ) -> list[Run]:
     """Play cells on an engine, by default a process per core; return their runs in order."""
-    if progress is not None and not callable(progress):
-        raise InvalidInputError(
-            f"progress must be a function of (finished, done, total); got {progress!r}."
-        )
+    function_or_none("progress", progress, "(finished, done, total)")
     engine = choose_engine(cells, engine)
     report = progress or (lambda finished, done, total: None)
     total, done = sum(cell.setting.horizon for cell in cells), 0

@@ -96,7 +96,7 @@ def compare(
     ['random', 'best-arm', 'random', 'best-arm']
     """
     check_arguments(compare, setting)
-    instances, policies = _lists(instances, policies, setting)
+    instances, policies = as_lists(instances, policies, setting, means)
     by_policy = {label(policy): chosen for policy, chosen in (options or {}).items()}
     check_names(instances, _labels(policies), by_policy)
     whole, matrix = setting_and_means(setting, means, base=PAPER_SETTING)
@@ -133,10 +133,17 @@ def _shared_config(
     }
 
 
-def _lists(
-    instances: Sequence[str] | str | None, policies: Any, setting: SettingOptions
-) -> tuple[Sequence[str], Sequence[PolicyLike]]:
-    """Return both as lists: one name stands for a list of one."""
+def as_lists(
+    instances: Sequence[str] | str | None,
+    policies: Any,
+    setting: SettingOptions,
+    means: ArrayLike | None = None,
+) -> tuple[Sequence[str], list[Any]]:
+    """Return both as lists: one name stands for a list of one. Means leave no instances to draw."""
+    if means is not None and instances is not None:
+        raise InvalidInputError(
+            f"instances must be left out beside means; got {shortened(instances)}."
+        )
     if instances is None:
         instances = (setting["instance"],) if "instance" in setting else PAPER_INSTANCES
     elif "instance" in setting:

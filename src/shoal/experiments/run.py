@@ -24,7 +24,7 @@ from shoal.experiments.setting import (
 from shoal.frames import as_array
 from shoal.kernels import compilation_notice, kernel
 from shoal.model import Plan, Problem, State, Stateful
-from shoal.model.numbers import whole_number
+from shoal.model.numbers import function_or_none, whole_number
 from shoal.policies import find_policy, make_policy
 from shoal.policies.own import PolicyLike, all_options, label
 from shoal.policies.tuned import resolve_options
@@ -205,6 +205,7 @@ class Play(Stateful):
 
     def finish(self, progress: Callable[[int], None] | None = None) -> Run:
         """Play all rounds that are left, and return the record."""
+        function_or_none("progress", progress, "the rounds just played")
         while rounds := self.advance(max(1, self.horizon // 100)):
             if progress:
                 progress(rounds)

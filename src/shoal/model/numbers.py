@@ -71,6 +71,14 @@ def truth_value(name: str, value: Any) -> bool:
     raise InvalidInputError(f"{name} must be true or false; got {shortened(value)}.")
 
 
+def function_or_none(name: str, value: Any, arguments: str) -> None:
+    """Refuse what is no function of these ``arguments``; None stands for none."""
+    if value is not None and not callable(value):
+        raise InvalidInputError(
+            f"{name} must be a function of {arguments}; got {shortened(value)}."
+        )
+
+
 def generator(name: str, value: Any) -> np.random.Generator:
     """Return ``value``, a generator, or refuse it by name: a seed becomes one by the caller.
 

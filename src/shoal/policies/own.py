@@ -74,7 +74,12 @@ def check_maker(maker: Any) -> PolicyMaker:
     if fits:
         try:
             inspect.signature(maker).bind_partial(None, rng=None)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError) as error:
+            if isinstance(maker, type):
+                raise InvalidInputError(
+                    f"{maker.__name__}.__init__ must take (problem, *, rng), and options with "
+                    f"defaults; it {error}."
+                ) from None
             fits = False
     if not fits:
         raise InvalidInputError(

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from shoal.errors import InvalidInputError
+from shoal.errors import InvalidInputError, unwritable
 from shoal.files import write_atomically
 from shoal.policies.base import Policy
 
@@ -43,10 +43,8 @@ def save_policy(policy: Policy, path: str | Path) -> None:
     head = b"%s %d %s\n" % (MARK, SAVED_VERSION, sha256(content).hexdigest().encode())
     try:
         write_atomically(Path(path), head + content)
-    except OSError as error:
-        raise InvalidInputError(
-            f"path must be a file that can be written; got {str(path)!r}: {error.strerror}."
-        ) from None
+    except (OSError, TypeError, ValueError) as error:
+        raise unwritable(path, error) from None
 
 
 def read_saved(path: Path) -> dict[str, Any]:
