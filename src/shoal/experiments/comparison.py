@@ -281,7 +281,7 @@ class Comparison:
         """Draw regret over the rounds, with 95 % bands: a panel for each class of instances."""
         from shoal.figures import regret_figures, side_by_side
 
-        return side_by_side(list(regret_figures(self.curves(), records=self.records).values()))
+        return side_by_side(regret_figures(self))
 
     def curves(self) -> pl.DataFrame:
         """Return the mean over runs and its 95 % interval at every checkpoint."""
