@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ import shoal
 from shoal import environments, instances, mab
 from shoal.engines import LocalEngine
 from shoal.errors import InvalidInputError, ShoalError
+from shoal.experiments.sweep import configuration
 from shoal.model import Stateful
+from shoal.policies import shoal as flagship
 from shoal.policies.baselines import RandomPlay
 
 # The calls are wrong on purpose, and no type checker is to say so.
@@ -32,6 +35,8 @@ simulate: Any = shoal.simulate
 clustered: Any = instances.clustered
 uniform: Any = instances.uniform
 random_play: Any = RandomPlay
+make_shoal: Any = flagship.make_shoal
+Configuration: Any = configuration.Configuration
 
 PROBLEM = Problem(n_users=6, n_arms=2, min_group_size=3)
 MEANS = np.full((6, 2), 0.5)
@@ -124,6 +129,22 @@ BAD: dict[str, tuple[Call, str]] = {
         lambda: type("Mine", (RandomPlay,), {"changing": EXTENDED})(PROBLEM, rng=rng()).state(),
         "changing must name attributes of Mine; got 'best', which it does not have",
     ),
+    "nothing as a state": (
+        lambda: asked().restore(None),
+        r"state must be what RandomPlay.state\(\) returned, with 'pending'; got None",
+    ),
+    "an empty state": (
+        lambda: asked().restore({"pending": None}),
+        "with 'rng'; got {'pending': None}",
+    ),
+    "the state of more users": (
+        lambda: asked().restore(random_play(Problem(9, 2, 3), rng=rng()).state()),
+        "n_users in the state must be that of the policy's problem, 6; got 9",
+    ),
+    "the state of larger groups": (
+        lambda: asked().restore(random_play(Problem(6, 2, 4), rng=rng()).state()),
+        "min_group_size in the state must be that of the policy's problem, 3; got 4",
+    ),
     "a number as a policy": (lambda: simulate(3, MEANS, **RULES), "policy must be a known .*got 3"),
     "a class that is no policy": (
         lambda: simulate(Stateful, MEANS, **RULES),
@@ -186,6 +207,38 @@ BAD: dict[str, tuple[Call, str]] = {
     "an option that is no name": (
         lambda: simulate("random", MEANS, options={1: 2}, **RULES),
         "option of 'random' must be a known name; got 1",
+    ),
+    "a word as a truth value": (
+        lambda: simulate("shoal", MEANS, options={"guarantee": "false"}, **RULES),
+        "guarantee must be true or false; got 'false'",
+    ),
+    "a partial's word as a truth value": (
+        lambda: make_policy(partial(make_shoal, guarantee="off"), PROBLEM, rng=rng()),
+        "guarantee must be true or false; got 'off'",
+    ),
+    "a number as a truth value": (
+        lambda: compared(policies="elimination-lp", options={"elimination-lp": {"robust": 0}}),
+        "robust must be true or false; got 0",
+    ),
+    "untuned in words": (
+        lambda: simulate("random", MEANS, tuned="no", **RULES),
+        "tuned must be true or false; got 'no'",
+    ),
+    "a sweep that is untuned in words": (
+        lambda: Configuration(policies="random", tuned="no"),
+        "tuned must be true or false; got 'no'",
+    ),
+    "a sweep of nothing": (
+        lambda: Configuration(policies=[]),
+        "policies must have at least one value; got none",
+    ),
+    "a sweep without arms": (
+        lambda: Configuration(policies="random", arms=()),
+        "arms must have at least one value; got none",
+    ),
+    "an option of a policy that has none": (
+        lambda: simulate("random", MEANS, options={"gamma": 2}, **RULES),
+        "option of 'random' must be a known name; got 'gamma': there are none",
     ),
     "NaN as participation": (
         lambda: simulate("random", MEANS, participation=np.nan, **RULES),

@@ -24,6 +24,12 @@ class DemandError(InvalidInputError):
     """A demand for feedback that no sequence of anonymous assignments can meet."""
 
 
+def unwritable(path: object, error: Exception) -> InvalidInputError:
+    """Return what to say of a path that can't be written, or is none."""
+    reason = getattr(error, "strerror", None) or error
+    return InvalidInputError(f"path must be a file that can be written; got {path!r}: {reason}.")
+
+
 class LostTaskError(ShoalError):
     """A task that killed its workers time after time."""
 
@@ -37,7 +43,7 @@ class UnknownNameError(InvalidInputError):
     def __str__(self) -> str:
         kind, name, known, suggestion = self.args
         near = get_close_matches(str(name), known, n=3, cutoff=0.5)
-        hint = f"known: {', '.join(known)}."
+        hint = f"known: {', '.join(known)}." if known else "there are none."
         if suggestion:
             hint = f"did you mean {suggestion}? Known: {', '.join(known)}."
         elif near:

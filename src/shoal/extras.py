@@ -23,17 +23,17 @@ class MissingPackageError(ShoalError, ImportError):
     """A package of an extra that is not installed, with the command that installs it."""
 
 
-def missing(extra: str) -> str:
-    """Return how to install an extra, "" where its packages are there.
+def missing(extra: str, *packages: str) -> str:
+    """Return how to install an extra, "" where its packages, or these of them, are there.
 
     >>> missing("figures")
     ''
     """
-    names = [name for name in EXTRAS[extra] if find_spec(name) is None]
+    names = [name for name in packages or EXTRAS[extra] if find_spec(name) is None]
     return f"{names[0]} is missing: pip install 'shoal[{extra}]'." if names else ""
 
 
-def need(extra: str) -> None:
-    """Refuse to go on without the packages of an extra."""
-    if message := missing(extra):
+def need(extra: str, *packages: str) -> None:
+    """Refuse to go on without the packages of an extra, or without these of them."""
+    if message := missing(extra, *packages):
         raise MissingPackageError(message)

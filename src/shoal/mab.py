@@ -20,7 +20,7 @@ from shoal.model import Feedback, Roster
 from shoal.model.numbers import plain, shortened, whole_number
 from shoal.model.totals import check_reward
 from shoal.policies import Policy, make_policy
-from shoal.policies.own import PolicyLike
+from shoal.policies.own import PolicyLike, label
 
 
 class MAB:
@@ -76,6 +76,13 @@ class MAB:
         self.n_unused = 0
         self._gathered: list[dict[Any, float]] = []
         self._start()
+
+    def __repr__(self) -> str:
+        return (
+            f"MAB({shortened(self.arms)}, {label(self.learning_policy)!r}, "
+            f"n_users={len(self.roster)}, min_group_size={self._problem.min_group_size}, "
+            f"rounds={self.policy.rounds})"
+        )
 
     @property
     def arms(self) -> list[Any]:

@@ -97,6 +97,20 @@ def test_compare_takes_ones_own_means_and_options_and_prints_json(tmp_path: Path
     assert found["config"]["means_file"] == str(file)
 
 
+@pytest.mark.parametrize(
+    ("command", "line"), [("simulate", "Run: {}"), ("compare", "Records and configuration: {}")]
+)
+def test_what_was_written_has_no_figure_where_none_can_be_drawn(
+    command: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in ("options", command):
+        monkeypatch.setattr(f"shoal.cli.{place}.missing", lambda extra: "altair is missing.")
+    policies = ["random"] if command == "simulate" else ["--policies", "random", "--runs", "1"]
+    done = run(command, *policies, *SMALL, "--out", str(tmp_path / "out"))
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[-1] == line.format(tmp_path / "out")
+
+
 def test_simulate_runs_the_flagship_unless_told_otherwise() -> None:
     assert json.loads(run("simulate", *SMALL, "--json").stdout)["policy"] == "shoal"
 
@@ -237,6 +251,10 @@ def test_other_numbers_than_those_of_the_means_are_refused(
     done = run(*command, *known, "--users", "50")
     assert done.exit_code == 2
     assert "n_users must be left out beside means, which have 3; got 50." in done.stderr
+    option = "--instance" if command[0] == "simulate" else "--instances"
+    done = run(*command, *known, option, "linear")
+    assert done.exit_code == 2
+    assert f"{option[2:]} must be left out beside means; got" in done.stderr
 
 
 def test_means_outside_zero_and_one_are_refused_with_their_place(tmp_path: Path) -> None:

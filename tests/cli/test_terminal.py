@@ -260,6 +260,13 @@ def test_what_needs_an_extra_says_how_to_install_it(
     assert (done.returncode, done.stderr) == (2, f"Error: {message}\n")
 
 
+def test_the_client_says_how_to_install_what_it_needs() -> None:
+    program = "import sys; sys.modules['httpx'] = None; import shoal.client"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr.endswith("httpx is missing: pip install 'shoal[service]'.\n")
+
+
 def test_ctrl_c_that_a_library_has_caught_ends_a_command_when_it_goes_on() -> None:
     with watch_interrupts(), console.progress("x") as update:
         with suppress(BaseException):

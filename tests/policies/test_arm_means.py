@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from shoal.errors import InvalidInputError
 from shoal.model import Feedback, Problem
 from shoal.policies import make_policy
 from shoal.policies.base import HALF_95, Policy
@@ -91,3 +94,27 @@ def test_shards_count_by_who_is_present(rng: np.random.Generator) -> None:
 def test_a_policy_without_a_posterior_gives_none(rng: np.random.Generator) -> None:
     policy = make_policy("random", Problem(20, 3, 4), rng=rng)
     assert policy.arm_means(np.ones(20, bool)) is None
+
+
+@pytest.mark.parametrize("n_users", [40, JOINT.max_users + 44])
+@pytest.mark.parametrize("name", ["shoal", "pooled-thompson"])
+def test_where_nobody_is_present_there_is_no_mean(
+    name: str, n_users: int, rng: np.random.Generator
+) -> None:
+    policy: Any = make_policy(name, Problem(n_users, 3, 4), rng=rng)
+    assert np.isnan(policy.arm_means([False] * n_users)).all()
+    assert np.isfinite(policy.arm_means([True] * n_users)).all()
+
+
+@pytest.mark.parametrize("n_users", [40, JOINT.max_users + 44])
+def test_who_is_asked_about_is_checked(n_users: int, rng: np.random.Generator) -> None:
+    policy: Any = make_policy("shoal", Problem(n_users, 3, 4), rng=rng)
+    for present in ([True], [1] * n_users, "all", 3, [[True], [True, False]], None):
+        with pytest.raises(InvalidInputError, match="present must be "):
+            policy.arm_means(present)
+    last = n_users - 1
+    for users in (3, [-1], [n_users], [0.5], ["ana"], "0", [True] * n_users, [[0, 1]]):
+        with pytest.raises(InvalidInputError, match=f"users must be a list .*-1={last}"):
+            policy.beliefs(users=users)
+    assert policy.beliefs(users=[last, 0]).means.shape == (2, 3)
+    assert policy.beliefs(users=[]).best.shape == (0, 3)

@@ -250,13 +250,6 @@ def test_tune_says_that_a_policy_of_ones_own_has_no_grid() -> None:
         tune(policies=[NAME])
 
 
-def test_the_name_of_a_partial_is_that_of_its_class() -> None:
-    maker = partial(Greedy, epsilon=0.5)
-    assert own.label(maker) == "Greedy"
-    maker.__name__ = "often"  # type: ignore[attr-defined]
-    assert own.label(maker) == "often"
-
-
 class Reference(Greedy):
     """Sees everyone."""
 

@@ -73,7 +73,8 @@ def command(
                 for name, figure in figures.items():
                     save(figure, out / f"regret-{name}")
         if not as_json:
-            click.echo(f"Records, figures and configuration: {out}")
+            contents = "Records" if missing("figures") else "Records, figures"
+            click.echo(f"{contents} and configuration: {out}")
 
 
 def _by_policy(values: dict[str, Any]) -> dict[str, dict[str, Any]]:

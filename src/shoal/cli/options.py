@@ -119,12 +119,13 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, noth
 
 
 def beside_means(values: dict[str, Any]) -> dict[str, Any]:
-    """Leave out the numbers of users and arms that nobody typed: the means have their own."""
+    """Leave out the instances and numbers of users and arms that nobody typed, beside means."""
     source = click.get_current_context().get_parameter_source
+    of_means = ("n_users", "n_arms", "instance", "instances")
     return {
         name: value
         for name, value in values.items()
-        if name not in ("n_users", "n_arms") or source(name) is not ParameterSource.DEFAULT
+        if name not in of_means or source(name) is not ParameterSource.DEFAULT
     }
 
 

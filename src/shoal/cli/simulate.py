@@ -75,7 +75,6 @@ def command(
                 policy, n_shards=n_shards, engine=engine, progress=tick, **experiment
             )
         elif means_file:
-            del experiment["instance"]
             means = load_means(means_file)
             run = simulate(policy, means, progress=tick, **options.beside_means(experiment))
         else:
@@ -87,7 +86,8 @@ def command(
     if out:
         _write(run, out)
         if not as_json:
-            click.echo(f"Run and figure: {out}")
+            contents = "Run" if missing("figures") else "Run and figure"
+            click.echo(f"{contents}: {out}")
 
 
 def _points(run: Run, n_points: int) -> tuple[list[int], list[float]]:

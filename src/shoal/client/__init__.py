@@ -4,6 +4,7 @@ Every call may be repeated: names and round numbers are made by the caller, and 
 changes nothing. So both clients simply try again, with growing pauses, until their patience ends.
 """
 
+from shoal.client import packages as packages
 from shoal.client.calls import ServiceError
 from shoal.client.clients import AsyncClient, Client
 from shoal.client.operations import Refused, Round

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from shoal.arrays import BoolArray, LongArray
 from shoal.errors import DemandError, InvalidInputError
+from shoal.frames import as_array
 from shoal.model.numbers import whole_number
 
 
@@ -83,7 +84,7 @@ def batched_graph(active: BoolArray, min_crowd: int) -> tuple[BatchedGraph, Long
 
 def checked_active(active: ArrayLike) -> BoolArray:
     """Return ``active`` as a matrix of truth values, refusing a user without an active arm."""
-    matrix = np.asarray(active)
+    matrix = as_array("active", active)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise InvalidInputError(f"active must have shape (n_users, n_arms); got {matrix.shape}.")
     if matrix.dtype != np.bool_ and not np.isin(matrix, (0, 1)).all():

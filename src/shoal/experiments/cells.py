@@ -26,7 +26,7 @@ from shoal.experiments.run import N_CHECKPOINTS, Play, make_play
 from shoal.experiments.seeds import stream
 from shoal.experiments.setting import Setting, spell
 from shoal.kernels import compilation_notice
-from shoal.model.numbers import shortened
+from shoal.model.numbers import function_or_none, shortened
 from shoal.policies.own import PolicyLike, identity, is_sendable, label
 
 RUNS_PER_CELL = 20
@@ -51,15 +51,20 @@ class Cell:
     n_checkpoints: int = N_CHECKPOINTS
     version: str = __version__
     code: str | None = None  # a hash of what defines a policy of the caller's own
+    label: str = ""  # what records call the policy
 
     def __post_init__(self) -> None:
-        """Refuse a participation for each user: runs of one cell are played side by side."""
+        """Refuse a participation for each user: runs of one cell are played side by side.
+
+        The policy is named here, once: a partial that is sent to a worker loses its __name__.
+        """
         self.setting.check_one_participation()
+        object.__setattr__(self, "label", self.label or label(self.policy))
 
     @property
     def title(self) -> str:
         """What it plays, in a few words."""
-        return f"{label(self.policy)} on {self.setting.instance}"
+        return f"{self.label} on {self.setting.instance}"
 
     def __str__(self) -> str:
         options = {"options": dict(self.options)} if self.options else {}
@@ -100,13 +105,15 @@ class Cell:
         """Begin to play, the runs as shards of one problem."""
         seed = stream(self.setting.seed, self.purpose, "play", self.first_run).integers(2**32)
         runs = range(self.first_run, self.first_run + self.n_runs)
-        return make_play(
+        play = make_play(
             self.policy,
             np.stack([self.run_means(run) for run in runs]),
             replace(self.setting, seed=int(seed)),
             self.options,
             self.n_checkpoints,
         )
+        play.policy = self.label
+        return play
 
     def play(self, tick: Tick) -> Run:
         """Play all rounds."""
@@ -168,10 +175,7 @@ def run_cells(
     title: Callable[[Cell], str] = lambda cell: cell.title,
 ) -> list[Run]:
     """Play cells on an engine, by default a process per core; return their runs in order."""
-    if progress is not None and not callable(progress):
-        raise InvalidInputError(
-            f"progress must be a function of (finished, done, total); got {progress!r}."
-        )
+    function_or_none("progress", progress, "(finished, done, total)")
     engine = choose_engine(cells, engine)
     report = progress or (lambda finished, done, total: None)
     total, done = sum(cell.setting.horizon for cell in cells), 0

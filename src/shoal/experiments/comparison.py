@@ -34,11 +34,11 @@ from shoal.experiments.setting import (
     setting_and_means,
 )
 from shoal.experiments.statistics import regret_intervals
-from shoal.model.numbers import whole_number
+from shoal.model.numbers import shortened, whole_number
 from shoal.model.plurals import count
 from shoal.notebook import html_table
 from shoal.policies import find_policy
-from shoal.policies.own import PolicyLike, identity, label
+from shoal.policies.own import PolicyLike, all_options, identity, label
 from shoal.policies.tuned import resolve_options
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def compare(
     ['random', 'best-arm', 'random', 'best-arm']
     """
     check_arguments(compare, setting)
-    instances, policies = _lists(instances, policies, setting)
+    instances, policies = as_lists(instances, policies, setting, means)
     by_policy = {label(policy): chosen for policy, chosen in (options or {}).items()}
     check_names(instances, _labels(policies), by_policy)
     whole, matrix = setting_and_means(setting, means, base=PAPER_SETTING)
@@ -126,15 +126,24 @@ def _shared_config(
         "instances": list(dict.fromkeys(name for name, _ in resolved)),
         "policies": [label(policy) for policy in policies],
         "n_runs": n_runs,
-        "options": {f"{name}/{label(p)}": chosen for (name, p), chosen in resolved.items()},
+        "options": {
+            f"{name}/{label(p)}": all_options(p, chosen) for (name, p), chosen in resolved.items()
+        },
         **({"own_policies": classes} if classes else {}),
     }
 
 
-def _lists(
-    instances: Sequence[str] | str | None, policies: Any, setting: SettingOptions
-) -> tuple[Sequence[str], Sequence[PolicyLike]]:
-    """Return both as lists: one name stands for a list of one."""
+def as_lists(
+    instances: Sequence[str] | str | None,
+    policies: Any,
+    setting: SettingOptions,
+    means: ArrayLike | None = None,
+) -> tuple[Sequence[str], list[Any]]:
+    """Return both as lists: one name stands for a list of one. Means leave no instances to draw."""
+    if means is not None and instances is not None:
+        raise InvalidInputError(
+            f"instances must be left out beside means; got {shortened(instances)}."
+        )
     if instances is None:
         instances = (setting["instance"],) if "instance" in setting else PAPER_INSTANCES
     elif "instance" in setting:
@@ -199,7 +208,7 @@ class Comparison:
         """Collect the runs of cells."""
         records, rows = [], []
         for cell, run in zip(cells, runs, strict=True):
-            names = {"instance": cell.setting.instance, "policy": run.policy}
+            names = {"instance": cell.setting.instance, "policy": cell.label}
             labels = [pl.lit(value).alias(name) for name, value in names.items()]
             records.append(run_records(run, cell.first_run).select(*labels, pl.all()))
             rows.append(
@@ -272,7 +281,7 @@ class Comparison:
         """Draw regret over the rounds, with 95 % bands: a panel for each class of instances."""
         from shoal.figures import regret_figures, side_by_side
 
-        return side_by_side(list(regret_figures(self.curves(), records=self.records).values()))
+        return side_by_side(regret_figures(self))
 
     def curves(self) -> pl.DataFrame:
         """Return the mean over runs and its 95 % interval at every checkpoint."""
@@ -290,7 +299,7 @@ class Comparison:
 
     def fill(self, folder: Path) -> None:
         """Write the same files into an existing folder."""
-        text = json.dumps(self.config, indent=2, sort_keys=True)
+        text = json.dumps(self.config, indent=2, sort_keys=True, default=shortened)
         self.records.write_parquet(folder / "records.parquet", metadata={"shoal": text})
         self.summary().write_csv(folder / "summary.csv")
         (folder / "config.json").write_text(text + "\n", encoding="utf-8")

@@ -24,9 +24,9 @@ from shoal.experiments.setting import (
 from shoal.frames import as_array
 from shoal.kernels import compilation_notice, kernel
 from shoal.model import Plan, Problem, State, Stateful
-from shoal.model.numbers import whole_number
+from shoal.model.numbers import function_or_none, whole_number
 from shoal.policies import find_policy, make_policy
-from shoal.policies.own import PolicyLike, label
+from shoal.policies.own import PolicyLike, all_options, label
 from shoal.policies.tuned import resolve_options
 
 N_CHECKPOINTS = 200
@@ -164,10 +164,10 @@ class Play(Stateful):
             rng=stream(setting.seed, "rewards"),
             participation=setting.participation,
         )
-        self.options = dict(options)
+        self.options = all_options(policy, options)
         known = {"arm": means.sum(axis=1).argmax(axis=1)} if entry.hindsight else {}
         rng = stream(setting.seed, "policy")
-        self.learner = make_policy(policy, problem, rng=rng, options=known | self.options)
+        self.learner = make_policy(policy, problem, rng=rng, options={**known, **options})
         self.policy = label(policy)
         self.horizon = setting.horizon
         n_checkpoints = whole_number("n_checkpoints", n_checkpoints)
@@ -205,6 +205,7 @@ class Play(Stateful):
 
     def finish(self, progress: Callable[[int], None] | None = None) -> Run:
         """Play all rounds that are left, and return the record."""
+        function_or_none("progress", progress, "the rounds just played")
         while rounds := self.advance(max(1, self.horizon // 100)):
             if progress:
                 progress(rounds)

@@ -18,6 +18,7 @@ from shoal.experiments.run import N_CHECKPOINTS
 from shoal.experiments.setting import SettingOptions, check_arguments, make_setting
 from shoal.kernels import compilation_notice
 from shoal.model import Problem
+from shoal.model.numbers import function_or_none
 from shoal.policies.own import PolicyLike
 from shoal.policies.tuned import resolve_options
 
@@ -61,6 +62,7 @@ def simulate_shards(
     ((4, 20), 5)
     """
     check_arguments(simulate_shards, setting)
+    function_or_none("progress", progress, "the rounds just played")
     if "setting" not in setting:
         setting.setdefault("instance", "clustered")
     whole = make_setting(setting)

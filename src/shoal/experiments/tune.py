@@ -14,7 +14,7 @@ from shoal import __version__
 from shoal.engines import Engine
 from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.experiments.cells import Cell, ProgressCallback, blocks, combinations, run_cells
-from shoal.experiments.comparison import check_names
+from shoal.experiments.comparison import as_lists, check_names
 from shoal.experiments.setting import (
     PAPER_SETTING,
     SettingOptions,
@@ -46,8 +46,8 @@ GRID: dict[str, dict[str, list[Any]]] = {
 
 def tune(
     *,
-    instances: Sequence[str] = ("uniform", "linear"),
-    policies: Sequence[str] = tuple(GRID),
+    instances: Sequence[str] | str | None = None,
+    policies: Sequence[str] | str = tuple(GRID),
     n_runs: int = 20,
     engine: Engine | None = None,
     progress: ProgressCallback | None = None,
@@ -55,9 +55,15 @@ def tune(
 ) -> dict[str, Any]:
     """Try every point of the grid and return the choices, as ``tuned.json`` keeps them.
 
-    The parameters are those of ``compare``.
+    The parameters are those of ``compare``, but for ``means``, ``options`` and ``tuned``.
     """
+    if "means" in setting:
+        raise InvalidInputError(
+            "means must be left out of tune, which draws instances that no comparison reports: "
+            "give values of a policy's options to compare, which takes means."
+        )
     check_arguments(tune, setting)
+    instances, policies = as_lists(instances, policies, setting)
     for policy in policies:
         if policy not in POLICIES:
             find_policy(policy)

@@ -7,6 +7,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.errors import InvalidInputError
+from shoal.figures.inputs import check_array
 from shoal.figures.style import COLOURS, STYLE
 from shoal.palette import LIGHT
 
@@ -21,6 +23,12 @@ def estimates_figure(
     title: str,
 ) -> alt.HConcatChart:
     """Draw a panel for each set of estimates, (n_users, n_arms) like ``means``, by its name."""
+    means = check_array("means", means, ("n_users", "n_arms"))
+    if not isinstance(estimates, Mapping) or not estimates:
+        raise InvalidInputError(
+            "estimates must map at least one name to an array like means; "
+            f"got a {type(estimates).__name__}."
+        )
     best = means == means.max(axis=1, keepdims=True)
     kind = np.where(best, *KINDS_OF_ARM).ravel()
     colour = alt.Color("kind:N", title=None, sort=KINDS_OF_ARM)
@@ -34,7 +42,8 @@ def estimates_figure(
         .encode(x="true:Q", y="believed:Q")
     )
     panels = []
-    for name, estimate in estimates.items():
+    for name, values in estimates.items():
+        estimate = check_array(f"estimates[{name!r}]", values, means.shape)
         cells = pl.DataFrame({"true": means.ravel(), "believed": estimate.ravel(), "kind": kind})
         points = alt.Chart(cells.sort("kind")).mark_point(filled=True, size=34, opacity=0.75)
         points = points.encode(

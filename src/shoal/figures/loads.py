@@ -5,6 +5,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.figures.inputs import check_array
 from shoal.figures.style import COLOURS, STYLE
 
 MOST_COLUMNS = 300
@@ -17,6 +18,7 @@ def loads_figure(loads: NDArray[np.integer], *, min_crowd: int, title: str) -> a
 
     Of very many assignments an even sample is shown.
     """
+    loads = check_array("loads", loads, ("n_assignments", "n_arms"), whole=True)
     shown = np.unique(np.linspace(0, len(loads) - 1, min(len(loads), MOST_COLUMNS)).astype(int))
     n_arms = loads.shape[1]
     cells = pl.DataFrame(

@@ -7,20 +7,31 @@ import altair as alt
 import numpy as np
 import polars as pl
 
+from shoal.errors import InvalidInputError
+from shoal.figures.inputs import Priced
 from shoal.figures.style import COLOURS, STYLE, colour_and_dash, end_labels, label_places, lines
 from shoal.palette import LIGHT
 
 WIDTH, HEIGHT = 330, 300
 GREY = LIGHT.muted
+FIELDS = ("costs", "rounds", "curves", "bands", "best_arm", "full_knowledge")
+"""Of a price, what is drawn."""
 
 
-def price_figure(answer: Mapping[str, Any]) -> alt.HConcatChart:
-    """Draw what ``Price.to_dict`` returns: earnings by group size, and over the rounds.
+def price_figure(answer: Mapping[str, Any] | Priced) -> alt.HConcatChart:
+    """Draw a ``Price``, or what its ``to_dict`` returns: earnings by group size, and over rounds.
 
     The left panel has the 95 % interval of the mean as a bar, that of one population as a thin
     line, and a short mark for each run. Grey rules and bands are the best single arm and full
     knowledge with their intervals.
     """
+    if isinstance(answer, Priced):
+        answer = answer.to_dict()
+    if not isinstance(answer, Mapping) or not set(FIELDS) <= set(answer):
+        raise InvalidInputError(
+            f"answer must be a Price, or what its to_dict returns, with {', '.join(FIELDS)}; "
+            f"got a {type(answer).__name__}."
+        )
     return alt.hconcat(_by_size(answer), _over_rounds(answer), spacing=40, config=STYLE)
 
 

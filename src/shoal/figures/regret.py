@@ -10,6 +10,7 @@ from math import ceil, floor, log10
 import altair as alt
 import polars as pl
 
+from shoal.figures.inputs import Compared, check_frame
 from shoal.figures.style import (
     STYLE,
     colour_and_dash,
@@ -20,6 +21,9 @@ from shoal.figures.style import (
 )
 
 WIDTH, HEIGHT = 560, 360
+CURVES = ("policy", "round", "mean", "low", "high")
+RECORDS = ("policy", "run", "round", "regret")
+"""The columns that are drawn."""
 RUN_POINTS = 50
 """Checkpoints of a single run that are drawn, at most."""
 LEAST_SHARE = 1e-9
@@ -31,17 +35,24 @@ MAX_ROWS = 5_000
 
 
 def regret_figures(
-    curves: pl.DataFrame, *, records: pl.DataFrame | None = None
+    curves: pl.DataFrame | Compared, *, records: pl.DataFrame | None = None
 ) -> dict[str, alt.LayerChart]:
     """Return a figure for each class of instances.
 
     Parameters
     ----------
     curves
-        The mean over runs and its interval: ``Comparison.curves()``.
+        The mean over runs and its interval: ``Comparison.curves()``; or a whole ``Comparison``,
+        which has the records too.
     records
         The single runs, which are drawn as thin lines: ``Comparison.records``.
     """
+    if isinstance(curves, Compared):
+        records = curves.records if records is None else records
+        curves = curves.curves()
+    check_frame("curves", curves, ("instance", *CURVES), "Comparison.curves()")
+    if records is not None:
+        check_frame("records", records, ("instance", *RECORDS), "Comparison.records", least_rows=0)
     return {
         str(name): regret_figure(
             part,
@@ -56,6 +67,9 @@ def regret_figure(
     curves: pl.DataFrame, *, records: pl.DataFrame | None = None, title: str
 ) -> alt.LayerChart:
     """Draw mean cumulative regret with its band for every policy, and each of the ``records``."""
+    check_frame("curves", curves, CURVES, "Comparison.curves()")
+    if records is not None:
+        check_frame("records", records, RECORDS, "Comparison.records", least_rows=0)
     policies = curves["policy"].unique(maintain_order=True).to_list()
     colour, _ = colour_and_dash("policy", policies)
     runs = None if records is None else _runs(records, policies)

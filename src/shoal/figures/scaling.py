@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from shoal.figures.inputs import check_frame
 from shoal.figures.style import COLOURS, STYLE, cycled, lines
 
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
@@ -19,6 +20,8 @@ def scaling_figure(points: pl.DataFrame, *, title: str) -> alt.ConcatChart:
 
     ``points`` has the columns ``quantity``, ``value``, ``policy``, ``mean``, ``low`` and ``high``.
     """
+    columns = ("quantity", "value", "policy", "mean", "low", "high")
+    check_frame("points", points, columns, "that of python -m benchmarks scaling")
     policies = points["policy"].unique(maintain_order=True).to_list()
     legend = alt.Legend(orient="top", symbolStrokeWidth=2, symbolSize=70, labelFontSize=12)
     shared: dict[str, Any] = {

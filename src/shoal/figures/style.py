@@ -1,5 +1,6 @@
 """What all figures share: colours, dashes, the line that matters, labels at its end, files."""
 
+from collections.abc import Iterable, Mapping
 from itertools import cycle, islice
 from math import exp, log
 from pathlib import Path
@@ -9,6 +10,7 @@ import altair as alt
 import polars as pl
 import vl_convert
 
+from shoal.figures.inputs import check_figures, file_names
 from shoal.palette import LIGHT
 
 COLOURS = list(LIGHT.colours)
@@ -143,15 +145,23 @@ def label_places(
 
 def save(figure: alt.TopLevelMixin, path: str | Path) -> list[Path]:
     """Write ``path`` with .png and .svg, without a browser, and return both paths."""
+    check_figures("figure", [figure])
+    png, svg = file_names(path, (".png", ".svg"))
     spec = figure.to_json()
-    png, svg = Path(path).with_suffix(".png"), Path(path).with_suffix(".svg")
     png.write_bytes(vl_convert.vegalite_to_png(spec, scale=PIXELS_PER_POINT))
     svg.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
     return [png, svg]
 
 
-def side_by_side(figures: list[alt.LayerChart]) -> alt.LayerChart | alt.HConcatChart:
-    """Put figures beside each other, in one style; a single one stays as it is."""
+def side_by_side(
+    figures: Iterable[alt.LayerChart] | Mapping[str, alt.LayerChart],
+) -> alt.LayerChart | alt.HConcatChart:
+    """Put figures beside each other, in one style; a single one stays as it is.
+
+    They may be those of ``regret_figures``, by name.
+    """
+    figures = list(figures.values() if isinstance(figures, Mapping) else figures)
+    check_figures("figures", figures)
     if len(figures) == 1:
         return figures[0]
     panels = [figure.copy() for figure in figures]

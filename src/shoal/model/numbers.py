@@ -1,4 +1,4 @@
-"""Checks of numbers and generators at the edge; each refuses by name, rule and value."""
+"""Checks of single values at the edge; each refuses by name, rule and value."""
 
 import math
 from collections.abc import Callable
@@ -56,6 +56,27 @@ def not_negative(name: str, value: Any) -> float:
 def share(name: str, value: Any) -> float:
     """Return ``value`` as a float between 0 and 1, or refuse it by name."""
     return _number(name, value, "a number between 0 and 1", lambda number: 0 <= number <= 1)
+
+
+def truth_value(name: str, value: Any) -> bool:
+    """Return ``value`` as a bool, or refuse it by name: "no" would count as true.
+
+    >>> truth_value("tuned", "no")
+    Traceback (most recent call last):
+    shoal.errors.InvalidInputError: tuned must be true or false; got 'no'.
+    """
+    truth = plain(value)
+    if isinstance(truth, bool):
+        return truth
+    raise InvalidInputError(f"{name} must be true or false; got {shortened(value)}.")
+
+
+def function_or_none(name: str, value: Any, arguments: str) -> None:
+    """Refuse what is no function of these ``arguments``; None stands for none."""
+    if value is not None and not callable(value):
+        raise InvalidInputError(
+            f"{name} must be a function of {arguments}; got {shortened(value)}."
+        )
 
 
 def generator(name: str, value: Any) -> np.random.Generator:

@@ -86,6 +86,10 @@ class Problem:
         )
         return html_table("Problem", ["", "symbol", "value"], values)
 
+    def as_json(self) -> dict[str, int | None]:
+        """Return the fields by name, from which the same problem can be made."""
+        return {part.name: getattr(self, part.name) for part in fields(self) if part.init}
+
     def shard(self, index: int) -> slice:
         """Return the users of one shard."""
         return slice(index * self.shard_size, (index + 1) * self.shard_size)

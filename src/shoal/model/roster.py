@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from shoal.arrays import BoolArray
-from shoal.errors import InvalidInputError
+from shoal.errors import InvalidInputError, unwritable
 from shoal.files import write_atomically
 from shoal.frames import is_frame
 from shoal.model.feedback import Feedback
@@ -88,7 +88,7 @@ class Roster:
 
     def join(self, user: Hashable) -> int:
         """Give a new user the next unused seat, and return it."""
-        key = plain(user)
+        key = _check_id("user", user)
         if key in self:
             raise InvalidInputError(f"user must join once; got {shortened(user)} again.")
         if self._taken >= self.n_seats:
@@ -165,10 +165,8 @@ class Roster:
                 )
         try:
             write_atomically(Path(path), (json.dumps(content) + "\n").encode())
-        except OSError as error:
-            raise InvalidInputError(
-                f"path must be a file that can be written; got {str(path)!r}: {error.strerror}."
-            ) from None
+        except (OSError, TypeError, ValueError) as error:
+            raise unwritable(path, error) from None
 
     @classmethod
     def load(cls, path: str | Path) -> Roster:
@@ -215,10 +213,16 @@ def _ids(name: str, values: Any) -> list[Any]:
         raise InvalidInputError(
             f"{name} must be a list of ids, such as frame['id']; got {shortened(values)}."
         )
-    ids = [plain(value) for value in values]
-    for value in ids:
-        if not isinstance(value, Hashable):
-            raise InvalidInputError(
-                f"{name} must be ids that can be keys of a dict; got {shortened(value)}."
-            )
-    return ids
+    return [_check_id(name, value) for value in values]
+
+
+def _check_id(name: str, value: Any) -> Any:
+    """Return an id with Python's numbers, or refuse what can't be a key."""
+    key = plain(value)
+    try:
+        hash(key)
+    except TypeError:
+        raise InvalidInputError(
+            f"{name} must be known by what can be a key of a dict; got {shortened(value)}."
+        ) from None
+    return key

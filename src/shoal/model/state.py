@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from shoal.errors import InvalidInputError
+from shoal.model.numbers import shortened
 
 State = dict[str, Any]
 
@@ -52,9 +53,22 @@ class Stateful:
 
         Where they have no other earlier name, they had the same, or the same after an underscore.
         """
+        if not isinstance(state, Mapping):
+            raise no_state(self, state, name)
         if _is_named(value) and not isinstance(state.get(name), dict):
             return {part: self._find(part, getattr(value, part), state) for part in value._fields}
-        return state[name if name in state else self.earlier_names.get(name, f"_{name}")]
+        for key in (name, self.earlier_names.get(name, f"_{name}")):
+            if key in state:
+                return state[key]
+        raise no_state(self, state, name)
+
+
+def no_state(owner: Stateful, state: Any, name: str) -> InvalidInputError:
+    """Return what to say of something that lacks ``name``, and so is no state of ``owner``."""
+    return InvalidInputError(
+        f"state must be what {type(owner).__name__}.state() returned, with {name!r}; "
+        f"got {shortened(state)}."
+    )
 
 
 def _take(value: Any) -> Any:

@@ -107,10 +107,15 @@ def _listed(rewards: Any) -> list[tuple[Any, Any]]:
     try:
         return [(user, reward) for user, reward in values]
     except (TypeError, ValueError):
+        remedy = " Give a series by user as rewards.to_dict()." if _is_series(rewards) else ""
         raise InvalidInputError(
             f"rewards must be a mapping, pairs or a dataframe of user and reward; "
-            f"got {shortened(rewards)}."
+            f"got {shortened(rewards)}.{remedy}"
         ) from None
+
+
+def _is_series(rewards: Any) -> bool:
+    return hasattr(rewards, "index") and hasattr(rewards, "to_dict")
 
 
 def _columns(plan: Plan, rewards: Rewards) -> tuple[BoolArray, FloatArray]:

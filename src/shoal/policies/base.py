@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 
 from shoal.arrays import BoolArray, FloatArray, WholeArray
 from shoal.errors import InvalidInputError, ShoalError
+from shoal.frames import as_array
 from shoal.model import Feedback, Plan, Problem, State, Stateful
 from shoal.model.numbers import generator, shortened, whole_number
-from shoal.model.state import check_parts
+from shoal.model.state import check_parts, no_state
 from shoal.policies.beliefs import Beliefs
 
 HALF_95 = 1.959964  # deviations from the middle of a normal's 95 % interval to its end
@@ -210,17 +211,44 @@ class Policy(Stateful, ABC):
     def arm_means(self, present: BoolArray) -> ArmMeans | None:
         """Return each arm's mean over the users who are ``present``, None if there is no estimate.
 
-        It is shown to people; it changes nothing, and costs less than a plan.
+        It is shown to people; it changes nothing, and costs less than a plan. ``present`` are truth
+        values, (n_users,); where nobody is, there is no mean: it is NaN.
         """
         return None
 
     def beliefs(self, *, users: WholeArray | None = None) -> Beliefs | None:
         """Return what is believed of every user on every arm, None if the policy keeps no such.
 
-        Of these ``users`` only, if they are named: it takes about a millisecond for each. It
-        changes nothing. It is about single users, so show means over at least C of them only.
+        Of these ``users`` only, if their numbers are listed: it takes about a millisecond for each.
+        It changes nothing. It is about single users, so show means over at least C of them only.
         """
         return None
+
+    def check_present(self, present: ArrayLike) -> BoolArray:
+        """Return which users are present as an array, or refuse what does not say so of each."""
+        mask = as_array("present", present)
+        if mask.shape != (self.problem.n_users,) or mask.dtype != np.bool_:
+            raise InvalidInputError(
+                f"present must be truth values of shape {(self.problem.n_users,)}; "
+                f"got shape {mask.shape} of {mask.dtype}."
+            )
+        return mask
+
+    def check_users(self, users: ArrayLike | None) -> WholeArray:
+        """Return numbers of users as an array, those of all for None, or refuse others."""
+        n_users = self.problem.n_users
+        if users is None:
+            return np.arange(n_users)
+        numbers = as_array("users", users)
+        if numbers.size == 0:
+            numbers = numbers.astype(np.int64)
+        is_list = numbers.ndim == 1 and numbers.dtype.kind in "iu"
+        if not is_list or ((numbers < 0) | (numbers >= n_users)).any():
+            raise InvalidInputError(
+                f"users must be a list of whole numbers between 0 and n_users-1={n_users - 1}; "
+                f"got {shortened(users)}."
+            )
+        return numbers
 
     def state(self) -> State:
         """Return everything that changes in a run, the plan in play included."""
@@ -228,10 +256,20 @@ class Policy(Stateful, ABC):
             check_parts(self.origin.parts, self.parts())
         plan = self._pending
         pending = plan and {"arms": plan.arms, "groups": plan.groups, "repeats": plan.repeats}
-        return super().state() | {"pending": pending}
+        return super().state() | {"pending": pending, "problem": self.problem.as_json()}
 
     def restore(self, state: State) -> None:
-        """Continue exactly where ``state`` was taken."""
+        """Continue exactly where ``state`` was taken, by a policy for the same problem."""
+        problem = self.problem.as_json()
+        if not isinstance(state, Mapping) or "pending" not in state:
+            raise no_state(self, state, "pending")
+        before = state.get("problem", problem)  # version 0.1 did not keep it
+        for name, value in problem.items():
+            if before[name] != value:
+                raise InvalidInputError(
+                    f"{name} in the state must be that of the policy's problem, {value}; "
+                    f"got {before[name]}."
+                )
         super().restore(state)
         pending = state["pending"]
         self._pending = pending and Plan(**pending, problem=self.problem)

@@ -12,7 +12,7 @@ import inspect
 import pickle
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -74,7 +74,12 @@ def check_maker(maker: Any) -> PolicyMaker:
     if fits:
         try:
             inspect.signature(maker).bind_partial(None, rng=None)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError) as error:
+            if isinstance(maker, type):
+                raise InvalidInputError(
+                    f"{maker.__name__}.__init__ must take (problem, *, rng), and options with "
+                    f"defaults; it {error}."
+                ) from None
             fits = False
     if not fits:
         raise InvalidInputError(
@@ -109,6 +114,16 @@ def unwrap(policy: PolicyLike) -> tuple[PolicyLike, dict[str, Any]]:
         options = {**by_position, **policy.keywords, **options}
         policy = policy.func
     return policy, {name: plain(value) for name, value in options.items() if name != "rng"}
+
+
+def all_options(policy: PolicyLike, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that a policy has: those that a partial sets, and ``options`` over them.
+
+    >>> from shoal.policies.baselines import Thompson
+    >>> all_options(partial(Thompson, model="gaussian"), {})
+    {'model': 'gaussian'}
+    """
+    return unwrap(policy)[1] | dict(options)
 
 
 def identity(policy: PolicyLike) -> str:

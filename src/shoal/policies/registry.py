@@ -14,12 +14,13 @@ import numpy as np
 
 from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.model import Problem
-from shoal.model.numbers import generator, plain, shortened
+from shoal.model.numbers import generator, plain, shortened, truth_value
 from shoal.policies.base import Origin, Policy
 from shoal.policies.baselines import UCB, BestArm, RandomPlay, Thompson
 from shoal.policies.own import (
     PolicyLike,
     PolicyMaker,
+    all_options,
     check_maker,
     identity,
     installed,
@@ -248,7 +249,7 @@ def make_policy(
         raise InvalidInputError(
             f"{type(learner).__name__}.__init__ must call super().__init__(problem, rng=rng)."
         )
-    learner.origin = Origin(identity(policy), unwrap(policy)[1] | chosen, learner.parts())
+    learner.origin = Origin(identity(policy), all_options(policy, chosen), learner.parts())
     return learner
 
 
@@ -272,15 +273,22 @@ def load_policy(path: str | Path, *, policy: PolicyLike | None = None) -> Policy
         rng = np.random.Generator(getattr(np.random, kind)())
         options = _options_beside(maker, content["options"])
         learner = make_policy(maker, problem, rng=rng, options=options)
-        learner.restore(content["state"])
     except InvalidInputError:
         raise
+    except Exception as error:
+        raise _other_version(path, error) from error
+    try:
+        learner.restore(content["state"])
     except Exception as error:  # a state of other code may break in any way
-        raise InvalidInputError(
-            f"{path} must fit the policy as it is now; got the state of another version: "
-            f"{type(error).__name__}: {error}."
-        ) from error
+        raise _other_version(path, error) from error
     return learner
+
+
+def _other_version(path: str | Path, error: Exception) -> InvalidInputError:
+    reason = f"{type(error).__name__}: {error}".rstrip(".")
+    return InvalidInputError(
+        f"{path} must fit the policy as it is now; got the state of another version: {reason}."
+    )
 
 
 def _known_maker(name: str, policy: PolicyLike | None, path: str | Path) -> PolicyLike:
@@ -319,7 +327,10 @@ def _options_beside(policy: PolicyLike, saved: Mapping[str, Any]) -> dict[str, A
 
 
 def check_options(policy: PolicyLike, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with Python's numbers, or refuse one that the policy does not have."""
+    """Return options with Python's numbers, or refuse one that the policy does not have.
+
+    What a policy declares to be a ``bool`` must be one, also where a partial sets it.
+    """
     entry = find_policy(policy)
     if not isinstance(options, Mapping):
         raise InvalidInputError(
@@ -328,4 +339,8 @@ def check_options(policy: PolicyLike, options: Mapping[str, Any]) -> dict[str, A
     for option in options:
         if not isinstance(option, str) or not entry.takes(option):
             raise UnknownNameError(f"option of {label(policy)!r}", option, entry.options())
+    values = all_options(entry.policy, options)
+    for parameter in entry._parameters():
+        if parameter.annotation in (bool, "bool") and parameter.name in values:
+            truth_value(parameter.name, values[parameter.name])
     return {name: plain(value) for name, value in options.items()}

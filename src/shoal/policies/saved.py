@@ -6,12 +6,11 @@ runs no code of the file. The policy of an installed distribution is imported by
 policy of one's own only if the caller names it.
 """
 
-from dataclasses import fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from shoal.errors import InvalidInputError
+from shoal.errors import InvalidInputError, unwritable
 from shoal.files import write_atomically
 from shoal.policies.base import Policy
 
@@ -33,22 +32,19 @@ def save_policy(policy: Policy, path: str | Path) -> None:
             pack(value)
         except InvalidInputError as error:
             raise InvalidInputError(f"option {name} can't be saved: {error}") from None
-    problem = policy.problem
     content = pack(
         {
             "policy": policy.origin.policy,
             "options": dict(policy.origin.options),
-            "problem": {f.name: getattr(problem, f.name) for f in fields(problem) if f.init},
+            "problem": policy.problem.as_json(),
             "state": policy.state(),
         }
     )
     head = b"%s %d %s\n" % (MARK, SAVED_VERSION, sha256(content).hexdigest().encode())
     try:
         write_atomically(Path(path), head + content)
-    except OSError as error:
-        raise InvalidInputError(
-            f"path must be a file that can be written; got {str(path)!r}: {error.strerror}."
-        ) from None
+    except (OSError, TypeError, ValueError) as error:
+        raise unwritable(path, error) from None
 
 
 def read_saved(path: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from shoal.model.numbers import truth_value
 from shoal.policies.own import PolicyLike
 from shoal.policies.registry import check_options
 
@@ -54,5 +55,6 @@ def resolve_options(
     >>> resolve_options("pooled-elimination"), resolve_options("pooled-elimination", tuned=False)
     ({'gamma': 2.0}, {})
     """
-    start = tuned_options(instance, policy) if tuned and isinstance(policy, str) else {}
+    starts_tuned = truth_value("tuned", tuned) and isinstance(policy, str)
+    start = tuned_options(instance, str(policy)) if starts_tuned else {}
     return start | check_options(policy, {} if options is None else options)

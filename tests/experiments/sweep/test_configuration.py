@@ -111,6 +111,10 @@ def test_bad_options_are_told_however_many_the_users_are(tmp_path: Path) -> None
         (("= 25", "="), r"{} must be TOML; got: .*line 11"),
         (("policies", "#"), "{} must name policies; got none"),
         (("runs = 25", "participation = 1.5"), "participation in line 11 .* between 0 and 1"),
+        (
+            ("gamma = [4, 8]", 'robust = "false"'),
+            "options.elimination-lp.robust in line 14 of {} must be true or false; got 'false'",
+        ),
         (("runs = 25", "tuned = 1"), "tuned in line 11 of {} must be true or false; got 1"),
         (("runs = 25", "seed = -1"), "seed in line 11 of {} must be a whole number of at least 0"),
         (("= 25", f"= {2**63}"), r"runs in line 11 of {} must lie between .* got .* of 64 bits"),

@@ -37,7 +37,7 @@ from shoal.experiments.setting import (
 )
 from shoal.model.numbers import is_number, not_negative, shortened, whole_number
 from shoal.policies import find_policy
-from shoal.policies.own import PolicyLike, label
+from shoal.policies.own import PolicyLike, all_options, label
 from shoal.policies.tuned import resolve_options
 
 if TYPE_CHECKING:
@@ -194,8 +194,8 @@ def _shared_config(
     return {
         **whole.as_json(without=("min_group_size", "instance", "instance_options")),
         "rate": None if rate is None else float(rate),
-        "policy": label(cell.policy),
-        "options": cell.options,
+        "policy": cell.label,
+        "options": all_options(cell.policy, cell.options),
         "sample": cell.setting.n_users,
         "shoal": cell.version,
         "min_group_sizes": sizes,

@@ -18,7 +18,7 @@ from shoal.experiments.setting import GIVEN, PAPER_SETTING, Setting
 from shoal.experiments.sweep.toml import Toml
 from shoal.instances import INSTANCES
 from shoal.model import Problem
-from shoal.model.numbers import plain, whole_number
+from shoal.model.numbers import plain, truth_value, whole_number
 from shoal.policies import POLICIES, find_policy, make_policy
 from shoal.policies.own import code_hash, importable
 from shoal.policies.tuned import resolve_options
@@ -72,12 +72,17 @@ class Configuration:
 
     def __post_init__(self) -> None:
         """Name policies so that a later process finds them; refuse a grid that no memory holds."""
-        for key in AXES:
-            object.__setattr__(self, key, _as_tuple(getattr(self, key)))
+        for key in ("policies", *AXES):
+            values = _as_tuple(getattr(self, key))
+            if not values:
+                raise InvalidInputError(f"{key} must have at least one value; got none.")
+            object.__setattr__(self, key, values)
         object.__setattr__(self, "runs", whole_number("runs", self.runs))
+        if self.tuned is not None:
+            object.__setattr__(self, "tuned", truth_value("tuned", self.tuned))
         for n_users in _as_tuple(self.users):
             whole_number("users", n_users, least=None)
-        policies = tuple(importable(policy) for policy in _as_tuple(self.policies))
+        policies = tuple(importable(policy) for policy in self.policies)
         object.__setattr__(self, "policies", policies)
         named = {
             importable(policy): {name: _as_tuple(values) for name, values in options.items()}
@@ -187,8 +192,8 @@ def read_configuration(path: str | Path) -> Configuration:
     if "runs" in file.content:
         values["runs"] = whole_number(file.where("runs"), file.content["runs"])
     tuned = values["tuned"] = file.content.get("tuned")
-    if tuned is not None and not isinstance(tuned, bool):
-        raise InvalidInputError(f"{file.where('tuned')} must be true or false; got {tuned!r}.")
+    if tuned is not None:
+        truth_value(file.where("tuned"), tuned)
     if "options" in file.content:
         values["options"] = _options(file, values["policies"])
     configuration = Configuration(**values)

@@ -17,7 +17,7 @@ from shoal.experiments.record import Run
 from shoal.experiments.sweep.configuration import Configuration, differences
 from shoal.experiments.sweep.folder import SweepFolder, write_result
 from shoal.experiments.sweep.results import cell_records
-from shoal.model.numbers import shortened
+from shoal.model.numbers import function_or_none, shortened
 from shoal.policies.own import own_place
 
 SECONDS_BETWEEN_WRITES = 1.0
@@ -59,6 +59,7 @@ def sweep(
             "configuration must be a Configuration, such as read_configuration(path) returns; "
             f"got {shortened(configuration)}."
         )
+    function_or_none("progress", progress, "(finished, done, total)")
     folder, source = SweepFolder(Path(out)), None
     if configuration.tuned is None and folder.exists:
         configuration = replace(configuration, tuned=folder.configuration()["tuned"])

@@ -17,7 +17,7 @@ from shoal.instances.population.pairs import PairTotals
 from shoal.instances.population.posterior import CovariancePosterior, fit_posterior
 from shoal.instances.population.power import MOST_TIMES, rows_to_show
 from shoal.instances.population.worlds import World, draw_shape, posterior_means
-from shoal.model.numbers import whole_number
+from shoal.model.numbers import generator, whole_number
 from shoal.model.plurals import count
 from shoal.model.scale import UNCHANGED, Scale
 from shoal.threads import one_thread
@@ -143,7 +143,7 @@ class Population:
         self, n_users: int, rng: np.random.Generator, *, world: int | None = None
     ) -> FloatArray:
         """Draw users' means from one of the worlds, by default a random one."""
-        n_users = whole_number("n_users", n_users)
+        n_users, rng = whole_number("n_users", n_users), generator("rng", rng)
         if world is None:
             probabilities = np.array([world.probability for world in self.worlds])
             world = int(rng.choice(len(self.worlds), p=probabilities / probabilities.sum()))

@@ -48,7 +48,7 @@ class MeanField(Stateful):
         Correlations of users' errors are not known here, so they count as 1: the deviation of a
         mean is at most the mean of the deviations.
         """
-        n_users = max(1, np.count_nonzero(present))
+        n_users = np.count_nonzero(present) or math.nan
         means: FloatArray = self.means[present].sum(axis=0, dtype=np.float64) / n_users
         deviations: FloatArray = self.deviations[present].sum(axis=0, dtype=np.float64) / n_users
         return ArmMeans.normal(means, deviations)

@@ -8,9 +8,9 @@ members can be told apart. Small shards keep the joint posterior, larger ones th
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from shoal.arrays import BoolArray, IntArray
+from shoal.arrays import IntArray
 from shoal.grouping import play_favourites, regroup, small_crowds
 from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem
@@ -55,9 +55,9 @@ class PooledThompson(Policy):
     def _learn(self, plan: Plan, feedback: Feedback) -> None:
         self.posterior.absorb(plan, feedback)
 
-    def arm_means(self, present: BoolArray) -> ArmMeans:
+    def arm_means(self, present: ArrayLike) -> ArmMeans:
         """Return each arm's mean over the users who are ``present``, from the posterior."""
-        return self.posterior.arm_means(present)
+        return self.posterior.arm_means(self.check_present(present))
 
 
 @kernel()

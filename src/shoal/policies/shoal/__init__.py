@@ -34,6 +34,8 @@ def make_shoal(
             f"guarantee must be False with drift or shards of more than {JOINT.max_users} users; "
             f"got {drift=} and {problem.shard_size}."
         )
+    if guarantee and problem.horizon is None:
+        raise InvalidInputError("policy 'shoal' with guarantee=true needs a horizon; got None.")
     kind = JointPolicy if problem.shard_size <= JOINT.max_users else PopulationPolicy
     learner = kind(problem, rng=rng, drift=drift)
     return Guaranteed(learner) if guarantee else learner

@@ -12,6 +12,7 @@ have no forced rounds: there the bound exceeds the horizon.
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from shoal.arrays import BoolArray, IntArray, WholeArray
 from shoal.decompositions.demand import is_batched
@@ -86,13 +87,13 @@ class Guaranteed(Policy):
         for shard in self._forced.take(plan, feedback):
             self._judge(shard, self.rounds + plan.repeats)
 
-    def arm_means(self, present: BoolArray) -> ArmMeans | None:
+    def arm_means(self, present: ArrayLike) -> ArmMeans | None:
         """Return what the learner believes of each arm's mean over who is ``present``."""
-        return self.learner.arm_means(present)
+        return self.learner.arm_means(self.check_present(present))
 
-    def beliefs(self, *, users: WholeArray | None = None) -> Beliefs | None:
+    def beliefs(self, *, users: ArrayLike | None = None) -> Beliefs | None:
         """Return what the learner believes of every user, or of these."""
-        return self.learner.beliefs(users=users)
+        return self.learner.beliefs(users=self.check_users(users))
 
     def _allowed(self) -> BoolArray:
         """Return the eligible arms inside the fence, or all of them where none is."""

@@ -13,8 +13,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from shoal.arrays import BoolArray, IntArray, LongArray, WholeArray
+from shoal.arrays import BoolArray, IntArray, LongArray
 from shoal.grouping import group_size, play_favourites, safe_size, small_crowds
 from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem
@@ -111,13 +112,13 @@ class JointPolicy(Policy):
     def _learn(self, plan: Plan, feedback: Feedback) -> None:
         self.posterior.absorb(plan, feedback)
 
-    def arm_means(self, present: BoolArray) -> ArmMeans:
+    def arm_means(self, present: ArrayLike) -> ArmMeans:
         """Return each arm's mean over the users who are ``present``, from the posterior."""
-        return self.posterior.arm_means(present)
+        return self.posterior.arm_means(self.check_present(present))
 
-    def beliefs(self, *, users: WholeArray | None = None) -> Beliefs:
+    def beliefs(self, *, users: ArrayLike | None = None) -> Beliefs:
         """Return what is believed of users, from the posterior of both kinds of them."""
-        chosen = slice(None) if users is None else users
+        chosen = self.check_users(users)
         shards = [
             mixed(shard_belief(self.posterior.belief, s)) for s in range(self.problem.n_shards)
         ]

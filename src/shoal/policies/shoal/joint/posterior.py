@@ -80,7 +80,7 @@ class JointPosterior(Stateful):
         """Return each arm's mean over the users who are ``present``."""
         belief = self.belief
         weights = present.reshape(len(belief.means), -1).astype(np.float64)
-        weights /= max(1.0, weights.sum())
+        weights /= weights.sum() or math.nan
         means: FloatArray = np.einsum("su,sau->a", weights, belief.means)
         variances = np.einsum("su,sauv,sv->a", weights, belief.covariances, weights, optimize=True)
         return ArmMeans.normal(means, np.sqrt(np.maximum(variances, 0.0)))

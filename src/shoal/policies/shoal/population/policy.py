@@ -7,11 +7,13 @@ cut into random groups. Nobody explores unseen. A round costs O(n_users), whatev
 a user takes about a hundred bytes at ten arms.
 """
 
+import math
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from shoal.arrays import BoolArray, IntArray, SmallFloatArray, WholeArray
+from shoal.arrays import BoolArray, IntArray, SmallFloatArray
 from shoal.grouping import RoundTotals, cut_crowds, group_size, safe_size
 from shoal.model import Feedback, Plan, Problem, Stateful
 from shoal.model.numbers import not_negative
@@ -85,18 +87,18 @@ class PopulationPolicy(Policy):
             if done >= shard.next_refresh:
                 shard.refresh(done, self._rounds_left(done), early, self.rng)
 
-    def arm_means(self, present: BoolArray) -> ArmMeans:
+    def arm_means(self, present: ArrayLike) -> ArmMeans:
         """Return the population's mean on each arm, shards weighted by who is ``present``."""
-        counts = present.reshape(len(self.shards), -1).sum(axis=1)
-        shares = counts / max(1, counts.sum())
+        counts = self.check_present(present).reshape(len(self.shards), -1).sum(axis=1)
+        shares = counts / (counts.sum() or math.nan)
         beliefs = [shard.belief for shard in self.shards]
         means = shares @ np.array([belief.means for belief in beliefs])
         variances = shares**2 @ np.array([belief.mean_variances for belief in beliefs])
         return ArmMeans.normal(means, np.sqrt(variances))
 
-    def beliefs(self, *, users: WholeArray | None = None) -> Beliefs:
+    def beliefs(self, *, users: ArrayLike | None = None) -> Beliefs:
         """Return what is believed of users, from the posterior of both kinds of them."""
-        chosen = slice(None) if users is None else users
+        chosen = self.check_users(users)
         beliefs = [shard.belief for shard in self.shards]
         parts = [marginals(belief.prior(), belief.evidence) for belief in beliefs]
         chances, means, variances = (
