@@ -20,6 +20,8 @@ MAX_REPORTS = 10_000  # in one request
 Role = Literal["admin", "operator", "app", "analyst", "learner", "monitor"]
 BOUND: tuple[Role, ...] = ("app", "analyst", "learner")
 """Roles whose tokens must say for which campaigns they are."""
+UNBOUND: tuple[Role, ...] = ("admin", "monitor")
+"""Roles whose tokens are for all campaigns."""
 EVERY_CAMPAIGN = "*"
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 

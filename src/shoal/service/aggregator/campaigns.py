@@ -211,6 +211,7 @@ class Directory:
         """Play an arm no more from round ``number`` on; False where it is retired already."""
         with self.lock, self._campaigns.write(name) as connection:
             campaign, known = load(connection, name)
+            require_running(connection, name)
             until = {state.name: state.until for state in known}
             if arm not in until:
                 raise ProblemError(problems.UNKNOWN_ARM, f"Got {arm!r}.")
