@@ -354,10 +354,14 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class TaskList(msgspec.Struct, frozen=True):
-    """Every campaign that waits for the learner, and those that it must forget."""
+    """Every campaign that waits for the learner, and those that it must forget.
+
+    Of those that are ``archived`` it forgets what it has learnt, and not how far they were.
+    """
 
     tasks: list[Task]
     deleted: list[str] = []
+    archived: list[str] = []
 
 
 class CountedRelease(msgspec.Struct, frozen=True):

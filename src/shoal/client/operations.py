@@ -141,7 +141,7 @@ class Operations(ABC):
 
     @operation
     async def archive_campaign(self, name: str) -> dict[str, Any]:
-        """End a campaign for good: totals stay, users' names and who reported are forgotten."""
+        """End a campaign for good: totals stay, names, plans and what was learnt are forgotten."""
         return await self._run(Call("POST", path_of("campaigns", name, "archive"), read_json))
 
     @operation

@@ -176,6 +176,8 @@ def _campaigns(database: Database, floor: int) -> Iterator[Finding]:
         if campaign.noise:
             noise = f"noise of epsilon {campaign.noise.epsilon:g} a round"
         checked = "1 round is" if result.rounds == 1 else f"{result.rounds:,} rounds are"
+        if "groups" not in result.faults:  # archived, without plans
+            checked = checked.replace("round", "archived round") + " by totals alone"
         check = f"campaign {name}: {checked} anonymous, with {noise}"
         yield Finding(check, "; ".join(faults[:3]))
         yield from _open_sums(database, name)

@@ -167,6 +167,12 @@ class Directory:
         with self._database.read() as connection:
             return ending_of(connection, name) == ARCHIVED
 
+    def archived(self) -> set[str]:
+        """Return the names of the campaigns that were archived."""
+        table = store.campaigns
+        with self._database.read() as connection:
+            return set(connection.scalars(select(table.c.name).where(table.c.ending == ARCHIVED)))
+
     def created_at(self, name: str) -> int:
         """Return when a campaign was created."""
         table = store.campaigns

@@ -279,8 +279,7 @@ class Releases:
     def shown(self, name: str) -> int | None:
         """Return the last round that people may see, None before the learner has synced."""
         self._directory.campaign(name)
-        progress = self._epochs.progress(name)
-        return None if progress is None else progress.learnt
+        return self._epochs.shown(name)
 
     def n_contested(self, name: str) -> int:
         """Return how many reports were contested in the rounds that people may see."""
