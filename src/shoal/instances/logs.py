@@ -18,7 +18,7 @@ import polars as pl
 from shoal.arrays import FloatArray, LongArray
 from shoal.errors import InvalidInputError
 from shoal.instances import rows as log_rows
-from shoal.instances.assignment import find_uneven
+from shoal.instances.assignment import LEAST_RATIO, find_uneven
 from shoal.instances.population import PairTotals, Population, estimate_population
 from shoal.instances.profile import LogProfile, profile_rows
 from shoal.instances.repeats import events_identified, repeats_by_chance, telling_columns
@@ -326,7 +326,8 @@ def _total(rows: pl.DataFrame, report: LogReport, round_length: str, seed: int) 
     rows = rows.with_columns(user=users, arm=arms)
     profile = profile_rows(rows, pairs.counts, user_names, arm_names)
     if by_time is not None:
-        profile = replace(profile, by_time=find_uneven(by_time, arm_names))
+        uneven = find_uneven(by_time, arm_names, least_ratio=LEAST_RATIO)
+        profile = replace(profile, by_time=uneven)
     return Log(
         pairs, (one, other), user_names, arm_names, report, profile, visits, trend, seed
     )  # fmt: skip

@@ -10,9 +10,10 @@ import numpy as np
 import polars as pl
 
 from shoal.arrays import FloatArray
-from shoal.instances.assignment import MANY_ROWS, Uneven, find_uneven
+from shoal.instances.assignment import LEAST_RATIO, MANY_ROWS, MOST_OF_A_USER, Uneven, find_uneven
 from shoal.instances.copies import Copies, find_copies
 from shoal.instances.names import looks_missing, similar_names
+from shoal.instances.neighbours import CloseRows, find_close_rows
 from shoal.model.plurals import count
 
 MANY_ARMS = 12
@@ -69,6 +70,9 @@ class LogProfile:
         where chance explains them.
     repeated_events
         Rows with the user, arm and time of another, where these nearly always have its reward.
+    close_rows
+        Pairs of a user's successive rows that lie close together and agree in arm and reward more
+        often than its other pairs; None where chance explains it.
     by_user
         An arm that some users saw more often than others; None where chance explains it.
     by_time
@@ -92,6 +96,7 @@ class LogProfile:
     similar_arms: tuple[tuple[str, ...], ...]
     duplicates: int | None = None
     repeated_events: int = 0
+    close_rows: CloseRows | None = None
     by_user: Uneven | None = None
     by_time: Uneven | None = None
     duplicates_by_chance: bool = False
@@ -219,13 +224,23 @@ class LogProfile:
                 "they are one event that was recorded more than once, the price takes it for a "
                 "taste: leave them out."
             )
+        elif self.close_rows is not None:
+            sentences.append(
+                f"Successive rows of a user that lie close together in time have the same arm in "
+                f"{self.close_rows.same:.0%} of the cases, others in {self.close_rows.others:.0%}, "
+                "and their rewards agree beyond chance too. If they are of one visit, or one event "
+                "that was recorded more than once, the price takes them for tastes: keep one row "
+                "for each, with the mean reward."
+            )
         if self.by_user is not None:
+            _, again, share = self.by_user
+            digits = 0 if again > LEAST_RATIO * share else 1
             sentences.append(
                 f"Users did not see all arms alike: where a user saw {self.by_user.arm!r}, "
-                f"{self.by_user.again:.0%} of its other rows have it too, of all rows "
-                f"{self.by_user.share:.0%}. If arms were shown to those thought to like them, "
-                "or chosen by them, or events were recorded more than once, or several rows are "
-                "of one visit and have its arm, the price is not to be trusted."
+                f"{again:.{digits}%} of its other rows have it too, of all rows "
+                f"{share:.{digits}%}, which chance does not explain. If arms were shown to those "
+                "thought to like them, or chosen by them, or events were recorded more than once, "
+                "or several rows are of one visit and have its arm, the price is not to be trusted."
             )
         if self.by_time is not None:
             sentences.append(
@@ -257,11 +272,11 @@ def profile_rows(
     names = [("arm", name, n) for name, n in zip(arms, arm_rows, strict=True)]
     names += [("user", name, n) for name, n in zip(users, user_rows, strict=True)]
     reward = rows["reward"]
-    period, repeated, events = None, 0, 0
+    period, repeated, events, close_rows = None, 0, 0, None
     if "time" in rows.columns:
         period = str(rows["time"].min()), str(rows["time"].max())
         repeated = rows.height - rows.select("user", "time").hash_rows().n_unique()
-        events = _repeated_events(rows)
+        events, close_rows = _repeated_events(rows), find_close_rows(rows)
     return LogProfile(
         users=len(counts),
         arms=len(arms),
@@ -276,7 +291,8 @@ def profile_rows(
         repeated_times=repeated,
         similar_arms=similar_names(arms),
         repeated_events=events,
-        by_user=find_uneven(counts, arms),
+        close_rows=close_rows,
+        by_user=find_uneven(counts, arms, most=MOST_OF_A_USER),
         similar_users=similar_names(users),
         missing_names=tuple((role, str(name), n) for role, name, n in names if looks_missing(name)),
         arm_rows=tuple(zip(map(str, arms), arm_rows, strict=True)),
