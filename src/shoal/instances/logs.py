@@ -22,6 +22,7 @@ from shoal.instances.assignment import LEAST_RATIO, find_uneven
 from shoal.instances.population import PairTotals, Population, estimate_population
 from shoal.instances.profile import LogProfile, profile_rows
 from shoal.instances.repeats import events_identified, repeats_by_chance, telling_columns
+from shoal.instances.times import ambiguous_date, parse_times
 from shoal.instances.trend import remove_trend
 from shoal.instances.visits import Visits, count_visits
 from shoal.model.numbers import whole_number
@@ -240,7 +241,7 @@ def _column_names(columns: LogColumns) -> dict[str, str]:
 def _look_over(frame: pl.DataFrame, names: dict[str, str], *, copies: bool) -> dict[str, Any]:
     """Return what a profile says of the log as it was read; of copies only where it can tell."""
     duplicates = log_rows.count_duplicates(frame) if copies else None
-    date = log_rows.ambiguous_date(frame[names["time"]]) if "time" in names else None
+    date = ambiguous_date(frame[names["time"]]) if "time" in names else None
     return {
         "duplicates": duplicates,
         "duplicates_by_chance": bool(duplicates) and repeats_by_chance(frame, names),
@@ -289,7 +290,7 @@ def _keep_usable(
 ) -> tuple[pl.DataFrame, dict[str, int], str, Scale]:
     """Return the rows to use, the numbers of the others by reason, and what the scale did."""
     usable, dropped, scaling, ends = log_rows.usable_rows(rows, columns["reward"], scale)
-    timed = log_rows.parse_times(usable, columns["time"]) if "time" in columns else usable
+    timed = parse_times(usable, columns["time"]) if "time" in columns else usable
     frequent = timed.filter(*(pl.len().over(name) >= n for name, n in least.items() if n > 1))
     dropped["without_time"] = usable.height - timed.height
     if frequent.is_empty():
