@@ -116,6 +116,18 @@ def test_price_refuses_bad_numbers_before_it_reads_a_log(tmp_path: Path) -> None
     assert "at least 1; got 0" in refusal(*command, "--rounds", "9", "--min-group-size", "0")
 
 
+def test_price_refuses_a_seed_below_0_and_the_length_of_rounds_without_a_time(
+    tmp_path: Path,
+) -> None:
+    rows = [f"u{i % 9},a{i % 3},{i % 2}" for i in range(60)]
+    command = write_log(tmp_path / "log.csv", "user,arm,reward", rows)
+    message = "seed must be a whole number of at least 0; got -1."
+    assert refusal(*command, "--seed", "-1").endswith(message)
+    assert refusal(*command, "--round-length", "1d").endswith(
+        "--round-length needs a column for the time beside it; got '1d' alone."
+    )
+
+
 def test_price_plays_rewards_like_those_of_the_log(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     users, arms = np.arange(3_000) % 100, np.arange(3_000) // 100 % 3

@@ -14,6 +14,7 @@ from shoal.instances.assignment import LEAST_RATIO, MANY_ROWS, MOST_OF_A_USER, U
 from shoal.instances.copies import Copies, find_copies
 from shoal.instances.names import looks_missing, similar_names
 from shoal.instances.neighbours import CloseRows, find_close_rows
+from shoal.instances.visits import EmptyTime
 from shoal.model.plurals import count
 
 MANY_ARMS = 12
@@ -77,6 +78,8 @@ class LogProfile:
         An arm that some users saw more often than others; None where chance explains it.
     by_time
         An arm that was seen more often at some times; None where chance explains it.
+    empty_times
+        Rounds without anyone that are not counted, since they are far more than all others.
     ambiguous_date
         The name of the time's column and one of its dates, where all of them would be dates with
         day and month exchanged.
@@ -102,6 +105,7 @@ class LogProfile:
     duplicates_by_chance: bool = False
     events_identified: bool = False
     mean_without_duplicates: float | None = None
+    empty_times: tuple[EmptyTime, ...] = ()
     ambiguous_date: tuple[str, str] | None = None
     similar_users: tuple[tuple[str, ...], ...] = ()
     missing_names: tuple[tuple[str, str, int], ...] = ()
@@ -156,6 +160,13 @@ class LogProfile:
                 f"Dates in column {column!r} such as {example!r} are read as day, month, year, and "
                 "all of them could be month, day, year: write year-month-day if that is meant."
             )
+        sentences += [
+            f"{count(rows, 'row')} {'has' if rows == 1 else 'have'} a time of "
+            f"{f'{last} or before' if early else f'{following} or after'}, and nobody came between "
+            f"{last} and {following}: the rounds between are not counted. If that is no time, "
+            "leave the cell empty."
+            for last, following, rows, early in self.empty_times
+        ]
         if self.duplicates:
             sentences.append(self._about_duplicates(self.duplicates))
         if self.single_row_users:
