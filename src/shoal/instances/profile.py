@@ -12,7 +12,7 @@ import polars as pl
 from shoal.arrays import FloatArray
 from shoal.instances.assignment import LEAST_RATIO, MANY_ROWS, MOST_OF_A_USER, Uneven, find_uneven
 from shoal.instances.copies import Copies, find_copies
-from shoal.instances.names import looks_missing, similar_names
+from shoal.instances.names import is_number_text, looks_missing, similar_names
 from shoal.instances.neighbours import CloseRows, find_close_rows
 from shoal.instances.visits import EmptyTime
 from shoal.model.plurals import count
@@ -143,7 +143,7 @@ class LogProfile:
     def warnings(self) -> list[str]:
         """What looks wrong, a sentence each."""
         sentences = [
-            f"These arms differ only in case, spaces or accents and are taken as different: "
+            f"These arms differ only in {_difference(names)} and are taken as different: "
             f"{', '.join(map(repr, names))}."
             for names in self.similar_arms
         ]
@@ -184,8 +184,8 @@ class LogProfile:
         n_names = sum(map(len, self.similar_users))
         examples = "; ".join(", ".join(map(repr, names)) for names in self.similar_users[:FEW])
         return (
-            f"{n_names:,} users differ from another only in case, spaces or accents and are taken "
-            f"as different, such as {examples}."
+            f"{n_names:,} users differ from another only in {_difference(self.similar_users[0])} "
+            f"and are taken as different, such as {examples}."
         )
 
     def _about_duplicates(self, n_rows: int) -> str:
@@ -195,16 +195,16 @@ class LogProfile:
                 f"{n_rows:,} {equal} in every column, about as many as chance makes: keep them "
                 "unless an event was recorded twice."
             )
-        repeat = "rows repeat" if n_rows > 1 else "row repeats"
+        repeat, them = ("rows repeat", "them") if n_rows > 1 else ("row repeats", "it")
         if self.events_identified:
             return (
                 f"{n_rows:,} {repeat} another one in every column: drop_duplicates=True leaves "
-                "them out."
+                f"{them} out."
             )
         return (
             f"{n_rows:,} {repeat} another one in every column, more than chance makes: copies, or "
             "events of one visit that are alike, which these columns do not tell apart. "
-            f"drop_duplicates=True leaves them out and changes the mean reward from "
+            f"drop_duplicates=True leaves {them} out and changes the mean reward from "
             f"{self.mean_reward:.4g} to {self.mean_without_duplicates:.4g}: only for copies."
         )
 
@@ -320,6 +320,12 @@ def _repeated_events(rows: pl.DataFrame) -> int:
     within = _number((groups["len"] * groups["variance"]).sum())
     same = within < SAME * n_repeated * _number(rows["reward"].var() or 0.0)
     return n_repeated if same and n_repeated > MANY_ROWS else 0
+
+
+def _difference(names: Sequence[str]) -> str:
+    """Say in what alone similar names differ."""
+    numbers = all(map(is_number_text, names))
+    return "how a number is written" if numbers else "case, spaces or accents"
 
 
 def short(number: float) -> str:
