@@ -97,6 +97,15 @@ def test_price_names_the_option_in_refusals_of_a_log(tmp_path: Path) -> None:
     assert "nothing can be learnt from this log" in refusal(*zeros)
 
 
+def test_price_takes_a_name_with_a_comma_in_quotes(tmp_path: Path) -> None:
+    rows = [f"c{i % 9},o{i % 3},{i % 2}" for i in range(60)]
+    command = write_log(tmp_path / "log.csv", 'customer,offer,"bought, yes"', rows)
+    assert """such as --columns 'customer,offer,"bought, yes"';""" in refusal(*command)
+    done = run(*command, "--columns", 'customer,offer,"bought, yes"')
+    assert done.exit_code == 0, done.output
+    assert "A name with a comma needs double quotes." in refusal(*command, "--columns", "a,b,c,d,e")
+
+
 def test_price_leaves_out_default_sizes_above_the_users(tmp_path: Path) -> None:
     means = tmp_path / "means.csv"
     means.write_text("a,b\n" + "0.2,0.6\n0.6,0.2\n" * 15)
