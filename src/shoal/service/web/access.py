@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Path, Request, Response
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from shoal.service.actor import ACTOR
 from shoal.service.aggregator import Aggregator
@@ -44,8 +44,9 @@ def _whole_number(text: str) -> str:
 
 Number = Annotated[
     int,
+    Field(ge=1, le=2**31 - 1),
     BeforeValidator(_whole_number),
-    Path(ge=1, le=2**31 - 1, description="Rounds count from 1."),
+    Path(description="Rounds count from 1."),
 ]
 
 

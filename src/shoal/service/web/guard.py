@@ -15,7 +15,6 @@ from pathlib import Path
 from sqlalchemy.exc import OperationalError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-import shoal
 from shoal.service.campaign import MOST_SEATS
 from shoal.service.problems import BUSY, FAULT, SLOW, STORE_AWAY, TOO_LARGE, ProblemError
 from shoal.service.web.answers import problem
@@ -25,7 +24,7 @@ log = logging.getLogger("shoal.service")
 
 MAX_REQUESTS = 1000  # that have arrived and are not answered, as where the store is locked
 HEALTH = "/health"  # waits for nothing
-_PACKAGE = str(Path(shoal.__file__).parent)
+_SERVICE = str(Path(__file__).parents[1])
 HTTP_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
@@ -121,8 +120,8 @@ class Guard:
 
 
 def places(error: Exception) -> str:
-    """Return where an error was raised, without its message: in this package, and at last."""
+    """Return where an error was raised, without its message: in the service, and at last."""
     frames = traceback.extract_tb(error.__traceback__)
-    service_frames = [frame for frame in frames[:-1] if frame.filename.startswith(_PACKAGE)]
+    service_frames = [frame for frame in frames[:-1] if frame.filename.startswith(_SERVICE)]
     shown = [*service_frames[-3:], *frames[-1:]]
     return " < ".join(f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}" for frame in shown)
