@@ -48,6 +48,7 @@ ROUTES = (
     campaigns, rounds, assignments, assignment_file, reports, learner, token_routes, status,
     progress,
 )  # fmt: skip
+CHECK_SECONDS = 3600.0  # between checks of all that was released
 PAGES = (login, views, exports, new_campaign, operations, notes, tokens, assets)
 
 
@@ -57,7 +58,6 @@ def create_app(
     max_body_bytes: int = 16 * 2**20,
     body_seconds: float = 20.0,
     tick_seconds: float = 1.0,
-    check_seconds: float = 3600.0,
     secure_cookies: bool = False,
 ) -> FastAPI:
     """Create the aggregator's application; it closes the aggregator when it stops.
@@ -76,7 +76,7 @@ def create_app(
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         tasks = [
             asyncio.create_task(_keep_schedules(aggregator, tick_seconds)),
-            asyncio.create_task(_keep_checking(aggregator, tick_seconds, check_seconds)),
+            asyncio.create_task(_keep_checking(aggregator, tick_seconds)),
         ]
         yield
         for task in tasks:
@@ -131,13 +131,13 @@ async def _keep_schedules(aggregator: Aggregator, tick_seconds: float) -> None:
             aggregator.on_schedule = False
 
 
-async def _keep_checking(aggregator: Aggregator, tick_seconds: float, check_seconds: float) -> None:
-    """Check new campaigns at every tick, and all others every ``check_seconds``."""
+async def _keep_checking(aggregator: Aggregator, tick_seconds: float) -> None:
+    """Check new campaigns at every tick, and all others every hour."""
     elapsed = 0.0
     while True:
         await asyncio.sleep(tick_seconds)
         elapsed += tick_seconds
-        repeat = elapsed >= check_seconds
+        repeat = elapsed >= CHECK_SECONDS
         try:
             await run_in_threadpool(checks.run_due, aggregator, repeat=repeat)
         except Exception as error:  # tried again with the next tick

@@ -75,7 +75,7 @@ def crowds_of(arms: IntArray, blocks: WholeArray, n_arms: int, min_reporters: in
 def merge_groups(reporters: LongArray, crowds: LongArray, least: int, n_arms: int) -> LongArray:
     """Return with which group each group is released, as ``merge_short``.
 
-    WholeArray that are too small by themselves are merged with each other.
+    Blocks that are too small by themselves are merged with each other.
     """
     into = merge_short(reporters, crowds, least)
     left = np.flatnonzero((into < 0) & (crowds >= n_arms))
