@@ -13,6 +13,7 @@ ALL = (
     "minorities",
     "calibration",
     "guarantee",
+    "sensitivity",
     "conditions",
     "populations",
     "growth",

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
+from typing import IO
 
 import pytest
 
-from shoal.files import TEMPORARY, write_atomically
+from shoal.files import TEMPORARY, open_atomically, write_atomically
 
 
 def names(folder: Path) -> list[str]:
@@ -62,3 +64,28 @@ def test_a_secret_is_never_readable_by_others_nor_replaced(tmp_path: Path) -> No
         write_atomically(file, b"other", mode=0o600, overwrite=False)
     assert file.read_bytes() == b"key"
     assert names(tmp_path) == ["key"]
+
+
+def test_a_new_file_is_renamed_where_the_file_system_has_no_hard_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, target: Path) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    file = tmp_path / "file"
+    write_atomically(file, b"first", overwrite=False)
+    with pytest.raises(FileExistsError):
+        write_atomically(file, b"second", overwrite=False)
+    assert file.read_bytes() == b"first"
+    assert names(tmp_path) == ["file"]
+
+
+def test_a_block_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    def fail(file: IO[bytes]) -> None:
+        file.write(b"half")
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError), open_atomically(tmp_path / "file") as file:
+        fail(file)
+    assert names(tmp_path) == []

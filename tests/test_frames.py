@@ -12,6 +12,7 @@ import pytest
 
 from shoal.errors import InvalidInputError
 from shoal.frames import read_frame
+from shoal.instances import from_log
 
 WITHOUT_PYARROW = """
 import sys
@@ -66,3 +67,9 @@ def test_columns_of_pandas_are_those_that_polars_reads() -> None:
 def test_a_column_of_several_types_is_refused_by_name() -> None:
     with pytest.raises(InvalidInputError, match=r"column 'arm' must hold values of one type"):
         read_frame(pd.DataFrame({"arm": [1, "a"]}))
+
+
+def test_a_name_of_two_columns_is_refused() -> None:
+    frame = pd.DataFrame([[1, 2, 0, 3]], columns=["user", "arm", "reward", "arm"])
+    with pytest.raises(InvalidInputError, match=r"must have different names; got 'arm' 2 times\.$"):
+        from_log(frame)

@@ -19,7 +19,7 @@ def read_frame(value: Any) -> pl.DataFrame | None:
         return None
     import narwhals as nw
 
-    frame = nw.from_native(value, pass_through=True)
+    frame = _wrap(value)
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect(backend="polars")
     if not isinstance(frame, nw.DataFrame):
@@ -39,7 +39,20 @@ def is_frame(value: Any) -> bool:
         return False
     import narwhals as nw
 
-    return isinstance(nw.from_native(value, pass_through=True), nw.DataFrame | nw.LazyFrame)
+    return isinstance(_wrap(value), nw.DataFrame | nw.LazyFrame)
+
+
+def _wrap(value: Any) -> Any:
+    """Return a frame as one of narwhals, and anything else as it is."""
+    import narwhals as nw
+
+    try:
+        return nw.from_native(value, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        names = ", ".join(line.removeprefix("- ") for line in str(error).splitlines()[1:])
+        raise InvalidInputError(
+            f"the columns of a dataframe must have different names; got {names}."
+        ) from error
 
 
 def _read_column(column: nw.Series[Any]) -> pl.Series:

@@ -122,7 +122,7 @@ class _Listener(Listener):
 def cache_folder(source: Path) -> Path | None:
     """Return the folder for a module's compiled kernels, None if nothing can be written."""
     digest = hashlib.sha256()
-    for file in sorted(_closure(str(source))):
+    for file in sorted(closure(str(source))):
         digest.update(_content(file) + b"\0")
     try:
         base = Path(os.environ.get("NUMBA_CACHE_DIR") or _user_cache()) / "shoal"
@@ -135,12 +135,8 @@ def cache_folder(source: Path) -> Path | None:
     return folder if os.access(folder, os.W_OK) else None
 
 
-def all_sources(source: Path) -> set[Path]:
+def closure(source: str) -> set[str]:
     """Return the file of a module and those of all that it imports from Shoal, directly or not."""
-    return {Path(file) for file in _closure(str(source))}
-
-
-def _closure(source: str) -> set[str]:
     sources, ahead = {source}, [source]
     while ahead:
         new = _imports(ahead.pop()) - sources

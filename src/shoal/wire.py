@@ -20,6 +20,8 @@ MAX_REPORTS = 10_000  # in one request
 Role = Literal["admin", "operator", "app", "analyst", "learner", "monitor"]
 BOUND: tuple[Role, ...] = ("app", "analyst", "learner")
 """Roles whose tokens must say for which campaigns they are."""
+UNBOUND: tuple[Role, ...] = ("admin", "monitor")
+"""Roles whose tokens are for all campaigns."""
 EVERY_CAMPAIGN = "*"
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
@@ -352,10 +354,14 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class TaskList(msgspec.Struct, frozen=True):
-    """Every campaign that waits for the learner, and those that it must forget."""
+    """Every campaign that waits for the learner, and those that it must forget.
+
+    Of those that are ``archived`` it forgets what it has learnt, and not how far they were.
+    """
 
     tasks: list[Task]
     deleted: list[str] = []
+    archived: list[str] = []
 
 
 class CountedRelease(msgspec.Struct, frozen=True):

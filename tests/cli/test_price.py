@@ -97,6 +97,15 @@ def test_price_names_the_option_in_refusals_of_a_log(tmp_path: Path) -> None:
     assert "nothing can be learnt from this log" in refusal(*zeros)
 
 
+def test_price_takes_a_name_with_a_comma_in_quotes(tmp_path: Path) -> None:
+    rows = [f"c{i % 9},o{i % 3},{i % 2}" for i in range(60)]
+    command = write_log(tmp_path / "log.csv", 'customer,offer,"bought, yes"', rows)
+    assert """such as --columns 'customer,offer,"bought, yes"';""" in refusal(*command)
+    done = run(*command, "--columns", 'customer,offer,"bought, yes"')
+    assert done.exit_code == 0, done.output
+    assert "A name with a comma needs double quotes." in refusal(*command, "--columns", "a,b,c,d,e")
+
+
 def test_price_leaves_out_default_sizes_above_the_users(tmp_path: Path) -> None:
     means = tmp_path / "means.csv"
     means.write_text("a,b\n" + "0.2,0.6\n0.6,0.2\n" * 15)
@@ -114,6 +123,18 @@ def test_price_refuses_bad_numbers_before_it_reads_a_log(tmp_path: Path) -> None
     assert "--rounds must be a whole number" in refusal(*command, "--rounds", "0")
     assert "--runs must be" in refusal(*command, "--rounds", "9", "--runs", "1")
     assert "at least 1; got 0" in refusal(*command, "--rounds", "9", "--min-group-size", "0")
+
+
+def test_price_refuses_a_seed_below_0_and_the_length_of_rounds_without_a_time(
+    tmp_path: Path,
+) -> None:
+    rows = [f"u{i % 9},a{i % 3},{i % 2}" for i in range(60)]
+    command = write_log(tmp_path / "log.csv", "user,arm,reward", rows)
+    message = "seed must be a whole number of at least 0; got -1."
+    assert refusal(*command, "--seed", "-1").endswith(message)
+    assert refusal(*command, "--round-length", "1d").endswith(
+        "--round-length needs a column for the time beside it; got '1d' alone."
+    )
 
 
 def test_price_plays_rewards_like_those_of_the_log(tmp_path: Path) -> None:

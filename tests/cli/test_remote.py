@@ -177,7 +177,8 @@ def test_tokens_are_made_listed_rotated_and_revoked(live: Live, tmp_path: Path) 
         (["campaign", "create", "news", "-"], "[]", "as a JSON object"),
         (["campaign", "open", "nothing"], "", "There is no such campaign. Got 'nothing'."),
         (["users", "join", "news", "nowhere.csv"], "", "file must be readable; nowhere.csv"),
-        (["token", "create", "x", "king"], "", "role"),
+        (["token", "create", "x", "king"], "", "role must be a known name; got 'king'"),
+        (["token", "create", "x", "monitor", "--campaign", "news"], "", "role monitor; got 'news'"),
     ],
 )
 def test_what_is_refused_is_one_line(

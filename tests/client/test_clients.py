@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from sqlalchemy import func, select
 from tests.support.live import learning, serve
 from tests.support.service import users
 from tests.support.stores import Stores
@@ -16,6 +17,7 @@ from tests.support.stores import Stores
 from shoal.client import AsyncClient, Client, ServiceError
 from shoal.client.calls import encode
 from shoal.errors import InvalidInputError
+from shoal.service.store.aggregator import reports
 from shoal.wire import Report
 
 DEFINITION: dict[str, Any] = {
@@ -43,6 +45,23 @@ def test_the_asynchronous_client_does_the_same(tmp_path: Path) -> None:
     with serve(stores) as live, learning(live):
         arms, refused = asyncio.run(_async_round(live.url, live.tokens))
         assert (len(arms), refused) == (40, 1)
+
+
+@pytest.mark.parametrize("wrong", [("user-20", True), ("user-20", float("nan")), (20, 0.5)])
+def test_a_report_of_a_wrong_type_is_named_before_any_is_sent(
+    tmp_path: Path, wrong: tuple[Any, Any]
+) -> None:
+    stores = Stores(f"sqlite:///{tmp_path}/aggregator.db", f"sqlite:///{tmp_path}/learner.db")
+    with serve(stores) as live:
+        live.client("operator").create_campaign("news", **DEFINITION)
+        live.client("operator").enrol("news", users(40))
+        live.client("operator").open_round("news", 1, wait=0)
+        live.work()
+        rewards = [(user, 0.5) for user in users(20)] + [wrong]
+        with pytest.raises(InvalidInputError, match=r"has index 20\. Nothing was sent\."):
+            live.client("app").report("news", 1, rewards, batch_size=7)
+        with live.aggregator.database.read() as connection:
+            assert connection.scalar(select(func.count()).select_from(reports)) == 0
 
 
 def test_both_clients_have_the_same_methods_with_the_same_signatures() -> None:

@@ -393,3 +393,7 @@ def test_bad_logs_are_refused_in_one_line(tmp_path: Path) -> None:
         from_log(LOG, min_user_rows=4)
     with pytest.raises(InvalidInputError, match=r"dropped: 5 missing\.$"):
         from_log(LOG.with_columns(reward=pl.lit(None)))
+    with pytest.raises(
+        InvalidInputError, match="seed must be a whole number of at least 0; got -1"
+    ):
+        from_log(LOG, seed=-1)

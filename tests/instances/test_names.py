@@ -39,3 +39,10 @@ def test_the_profile_lists_arms_with_their_rows() -> None:
     line = from_log(pl.DataFrame(rows | {"reward": rewards})).profile.arm_list
     assert "'0' 150, " in line
     assert line.endswith(" and 13 rarer arms.")
+
+
+def test_names_that_are_one_number_are_said_to_be() -> None:
+    rows = {"user": ["1", "1.0", "2", "3"], "arm": ["0", "0.0", "0", "0.0"], "reward": [0, 1, 1, 0]}
+    warnings = from_log(pl.DataFrame(rows)).profile.warnings
+    assert warnings[0].startswith("These arms differ only in how a number is written and are taken")
+    assert warnings[1].startswith("2 users differ from another only in how a number is written")

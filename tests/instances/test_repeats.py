@@ -115,3 +115,43 @@ def test_many_equal_rows_of_a_visit_with_a_number_are_no_certain_copies() -> Non
         }
     )
     assert "or events of one visit" in str(from_log(rows).profile)
+
+
+def stays(n_copies: int, *, day: bool) -> pl.DataFrame:
+    """Return a log with a time that is 0 unless somebody clicked; some rows are copies."""
+    rng = np.random.default_rng(5)
+    rows = visits(4_000, rate=0.2)
+    stay = pl.Series(rng.integers(100, 100_000, size=4_000))
+    rows = rows.with_columns(stay=pl.when(pl.col("reward") > 0).then(stay).otherwise(0))
+    rows = pl.concat([rows, rows.head(n_copies)])
+    return rows if day else rows.drop("day")
+
+
+@pytest.mark.parametrize("day", [False, True])
+def test_failures_that_can_only_be_equal_are_no_copies(day: bool) -> None:
+    time = "day" if day else None
+    profile = from_log(stays(0, day=day), time=time).profile
+    assert profile.duplicates is not None
+    assert profile.duplicates > 100
+    assert profile.duplicates_by_chance
+    copied = from_log(stays(400, day=day), time=time).profile
+    assert not copied.duplicates_by_chance
+    assert not copied.events_identified
+
+
+def test_a_customer_with_a_day_does_not_identify_an_event_of_a_product() -> None:
+    """Two equal purchases of one customer on one day may be two."""
+    rng = np.random.default_rng(6)
+    rows = visits(4_000).with_columns(customer=pl.Series(rng.integers(4_000, size=4_000)))
+    again = rows.head(200)
+    profile = from_log(pl.concat([rows, again])).profile
+    assert (profile.duplicates_by_chance, profile.events_identified) == (False, False)
+    assert "or events of one visit that are alike" in str(profile)
+
+
+def test_one_copy_is_singular() -> None:
+    events = visits(200).with_columns(user=pl.int_range(200), receipt=pl.int_range(200) + 10**6)
+    profile = from_log(pl.concat([events, events.head(1)])).profile
+    assert "1 row repeats another one in every column: drop_duplicates=True leaves it out." in (
+        profile.warnings
+    )

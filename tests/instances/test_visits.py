@@ -10,7 +10,7 @@ import pytest
 
 from shoal.arrays import FloatArray
 from shoal.errors import InvalidInputError
-from shoal.instances import from_log
+from shoal.instances import Log, from_log
 from shoal.instances.visits import count_visits, estimate_drift
 
 
@@ -134,3 +134,83 @@ def test_a_log_with_time_has_visits_and_no_trend_left() -> None:
     rates = log.pairs.sums.sum(axis=1) / log.pairs.counts.sum(axis=1)
     assert abs(rates[late].mean() - rates[~late].mean()) < 0.06  # 6 errors of 0.01
     assert from_log(frame).visits is None
+
+
+def log_at(times: pl.Series) -> Log:
+    """Return a log of 9,000 rows, 300 users and 3 arms at these times."""
+    rng = np.random.default_rng(3)
+    rows = {
+        "user": rng.integers(300, size=9_000),
+        "arm": rng.integers(3, size=9_000),
+        "reward": (rng.random(9_000) < 0.2).astype(int),
+        "time": times,
+    }
+    return from_log(pl.DataFrame(rows), time="time")
+
+
+SECONDS = pl.Series(1_767_571_200 + np.random.default_rng(4).integers(0, 60 * 86_400, 9_000))
+
+
+@pytest.mark.parametrize(("n_rows", "has"), [(1, "row has"), (90, "rows have"), (900, "rows have")])
+def test_a_date_that_stands_for_no_time_is_named_and_changes_little(n_rows: int, has: str) -> None:
+    fair = log_at(pl.from_epoch(SECONDS)).visits
+    assert fair is not None
+    assert fair.empty_times == ()
+    missing = pl.Series(np.where(np.arange(9_000) < n_rows, 0, SECONDS.to_numpy()))
+    log = log_at(pl.from_epoch(missing))
+    assert log.visits is not None
+    assert log.visits.n_rounds == fair.n_rounds + 1
+    assert log.visits.participation == pytest.approx(fair.participation, rel=0.1)
+    assert log.profile.warnings[0].startswith(
+        f"{n_rows} {has} a time of 1970-01-01 00:00:00 or before, and nobody came between "
+        "1970-01-01 00:00:00 and 2026-01-05"
+    )
+    with pytest.raises(InvalidInputError, match=r"from 0 to \d+: .* leave the cell empty where"):
+        log_at(missing)
+
+
+def test_dates_far_away_at_both_ends_are_not_counted() -> None:
+    far = SECONDS.to_numpy().copy()
+    far[:3] = [0, 4_102_444_800, 4_102_444_801]
+    log = log_at(pl.from_epoch(pl.Series(far)))
+    assert log.visits is not None
+    assert log.visits.n_rounds == 62
+    assert [(empty.rows, empty.early) for empty in log.visits.empty_times] == [
+        (1, True),
+        (2, False),
+    ]
+    assert "2 rows have a time of 2100-01-01 00:00:00 or after" in str(log.profile)
+
+
+def test_the_time_between_a_few_waves_counts() -> None:
+    """Nobody came for months between four surveys: too few to say that it is no chance."""
+    log = log_at(pl.Series(np.arange(9_000) % 4 * 90))
+    assert log.visits is not None
+    assert (log.visits.n_rounds, log.visits.empty_times) == (271, ())
+
+
+def test_visited_rounds_that_fall_at_random_are_all_counted() -> None:
+    """1,000 logs of few users; a false alarm has a probability below 1e-6 in each."""
+    rng = np.random.default_rng(5)
+    for _ in range(1_000):
+        n_rows = int(rng.integers(2, 40))
+        times, users = pl.Series(rng.integers(2_000, size=n_rows)), np.arange(n_rows) % 3
+        arms, rewards = np.zeros(n_rows, dtype=np.int64), np.ones(n_rows)
+        assert count_visits(times, users, arms, rewards, "1d").empty_times == ()
+
+
+def test_days_are_those_of_the_times_own_zone() -> None:
+    start = datetime.datetime(2026, 3, 1)
+    hours = pl.Series([start + datetime.timedelta(hours=n % (56 * 24)) for n in range(9_000)])
+    local = log_at(hours.dt.replace_time_zone("Europe/Berlin", non_existent="null")).visits
+    assert local is not None
+    assert local.n_rounds == 56
+
+
+def test_the_length_of_a_round_needs_a_time_and_is_refused_by_its_value() -> None:
+    rows = {"user": [1, 1, 2, 2], "arm": [1, 2, 1, 2], "reward": [0, 1, 1, 0], "day": [1, 2, 1, 2]}
+    frame = pl.DataFrame(rows)
+    with pytest.raises(InvalidInputError, match=r"round_length needs .*; got '7d' alone"):
+        from_log(frame, round_length="7d")
+    with pytest.raises(InvalidInputError, match=r"round_length must be a number .*; got 7"):
+        from_log(frame, time="day", round_length=7)  # type: ignore[arg-type]

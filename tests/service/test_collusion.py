@@ -6,6 +6,7 @@ row's names, and says whether it works.
 
 from __future__ import annotations
 
+import httpx
 import numpy as np
 import pytest
 from tests.support.live import Live, serve
@@ -81,6 +82,53 @@ def test_operator_alone_fails_with_users_of_its_own(sqlite_stores: Stores) -> No
         with pytest.raises(ServiceError) as caught:
             operator.token("mine", "app", campaigns=["*"])
         assert caught.value.name == "wrong-role"
+
+
+def play(live: Live, number: int, rewards: dict[str, float]) -> float:
+    """Play a round, and return the sum of rewards as an operator reads it from the curves."""
+    live.client("operator").open_round("news", number, wait=0)
+    live.work()
+    live.client("app").report("news", number, rewards)
+    live.client("operator").close_round("news", number)
+    live.work()
+    headers = {"Authorization": f"Bearer {live.tokens['operator']}"}
+    answer = httpx.get(f"{live.url}/v1/campaigns/news/progress", headers=headers).json()
+    points = {name: column[-1] for name, column in answer["points"].items() if name != "shares"}
+    n_reporters = points["typical"] * (points["whole"] + points["merged"])
+    assert n_reporters == len(rewards)
+    return float(points["reward"] * n_reporters)
+
+
+@pytest.mark.parametrize("victim", ["user-0", "user-1"])  # one responds with 1, one with 0
+def test_operator_works_over_two_rounds_for_a_user_who_never_changes(
+    sqlite_stores: Stores, victim: str
+) -> None:
+    """It withdraws the user between them: the sums differ by what that user always responds."""
+    with serve(sqlite_stores) as live:
+        begin(live)
+        with_victim = play(live, 1, REWARDS)
+        live.client("operator").withdraw("news", [victim])
+        others = {user: reward for user, reward in REWARDS.items() if user != victim}
+        assert with_victim - play(live, 2, others) == pytest.approx(REWARDS[victim], abs=0.01)
+        moved = [e for e in live.client("admin").audit() if e.action == "users.move"]
+        assert moved[-1].details["left"] == 1  # it is on record, without a name
+
+
+def test_monitor_who_knows_the_one_campaign_sees_that_all_responded_the_same(
+    sqlite_stores: Stores,
+) -> None:
+    """One total, and it is homogeneous: whoever is in it knows everyone's reward from his own."""
+    with serve(sqlite_stores) as live:
+        begin(live)
+        live.client("operator").withdraw("news", users(N)[C + 1 :])
+        open_round(live)
+        live.client("app").report("news", 1, dict.fromkeys(users(C + 1), 1.0))
+        finish(live)
+        headers = {"Authorization": f"Bearer {live.tokens['monitor']}"}
+        metrics = httpx.get(f"{live.url}/metrics", headers=headers).text
+        assert "shoal_released_totals_total 1.0" in metrics
+        assert "shoal_homogeneous_totals_total 1.0" in metrics
+        assert "news" not in metrics
 
 
 def test_operator_and_a_second_app_token_fail_and_it_shows(sqlite_stores: Stores) -> None:

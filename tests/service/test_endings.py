@@ -5,17 +5,23 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import httpx
+import msgspec
 import pytest
-from sqlalchemy import inspect, select
+from sqlalchemy import inspect, select, update
 from tests.support.live import Live, serve
-from tests.support.service import users
+from tests.support.service import read, users
 from tests.support.stores import Stores
 from tests.support.visits import Visitor
 
 from shoal.client import ServiceError
-from shoal.service.audit import audit
-from shoal.service.learner.run import Records
+from shoal.service.audit import RULES, audit
+from shoal.service.dashboard import checks
+from shoal.service.learner.run import CampaignRun, Records
+from shoal.service.store import Database
 from shoal.service.store import aggregator as store
+from shoal.service.store import learner as learner_store
+from shoal.service.store.backup import back_up, restore
 
 
 def play(live: Live, number: int) -> None:
@@ -80,13 +86,109 @@ def test_an_archived_campaign_keeps_its_totals_and_forgets_its_people(stores: St
             lambda: operator.open_round("news", 3, wait=0),
             lambda: operator.withdraw("news", ["user-1"]),
             lambda: operator.add_arm("news", "c"),
+            lambda: operator.retire_arm("news", "a"),
         ):
             with pytest.raises(ServiceError) as ended:
                 refused()
-            assert ended.value.name in ("campaign-archived", "arms-full")
+            assert ended.value.name == "campaign-archived"
         faults = audit(live.aggregator.database, "news").faults
         assert not any(faults.values())
         assert "campaign.archive" in [entry.action for entry in live.client("admin").audit()]
+
+
+def test_an_archived_campaign_has_no_plans_and_the_learner_no_beliefs(stores: Stores) -> None:
+    with serve(stores) as live:
+        definition = {"min_group_size": 4, "seats": 40, "holdout": 0.3, "reward_steps": 10}
+        operator, app = live.client("operator"), live.client("app")
+        operator.create_campaign("news", arms=["a", "b"], **definition)
+        operator.enrol("news", users(40))
+        rewards = {user: float(number % 2) for number, user in enumerate(users(40))}
+        for number in (1, 2):
+            operator.open_round("news", number, wait=0)
+            live.work()
+            app.report("news", number, rewards)
+            operator.close_round("news", number)
+            live.work()
+        progress = read_progress(live)
+        believed = live.learner.runs["news"].policy.beliefs()
+        assert believed is not None
+        first = CampaignRun(live.aggregator.directory.campaign("news")).policy_state()
+        before = live.client("analyst").release("news", 2)
+        operator.archive_campaign("news")
+        live.work()
+        with live.aggregator.database.read() as connection:
+            columns = store.rounds.c.arms, store.rounds.c.groups, store.campaigns.c.holdout
+            rows = connection.execute(select(*columns).join(store.campaigns)).all()
+        assert rows == [(None, None, None)] * 2
+        with live.learner.database.read() as connection:
+            assert connection.execute(select(learner_store.policies)).all() == []
+        run = live.learner.runs["news"]
+        assert (run.policy_state(), run.planned, run.reading) == (first, 2, 2)
+        assert live.learner.work(wait=0) == 0  # nothing to do, and nothing to learn again
+        with pytest.raises(ServiceError) as ended:
+            app.report("news", 2, {"user-0": 1.0})
+        assert ended.value.name == "campaign-archived"
+        assert live.client("analyst").release("news", 2) == before
+        assert read_progress(live) == progress
+    with serve(stores, tokens=live.tokens) as again:  # totals are shown before a learner is heard
+        assert again.client("analyst", patience=0).release("news", 2) == before
+
+
+def read_progress(live: Live) -> dict[str, object]:
+    headers = {"Authorization": f"Bearer {live.tokens['analyst']}"}
+    answer = httpx.get(f"{live.url}/v1/campaigns/news/progress", headers=headers).json()
+    return {key: answer[key] for key in ("points", "estimates", "lift", "shown", "heard")}
+
+
+@pytest.mark.parametrize("rule", ["kept", "least", "contested"])
+def test_what_is_left_of_an_archived_campaign_is_checked(stores: Stores, rule: str) -> None:
+    with serve(stores) as live:
+        play(live, 1)
+        live.client("operator").archive_campaign("news")
+        database = live.aggregator.database
+        result = audit(database, "news")
+        assert (result.rounds, set(result.faults)) == (1, RULES.keys() - {"groups", "frozen"})
+        assert not any(result.faults.values())
+        checks.run(live.aggregator, "news")
+        assert checks.verdict(checks.latest(live.aggregator, "news"), exact=True).endswith(
+            f"all {len(RULES) - 2} rules hold."
+        )
+        with database.write() as connection:
+            if rule == "contested":
+                connection.execute(update(store.rounds).values(contested=1))
+            else:
+                document = read(bytes(connection.scalars(select(store.releases.c.document)).one()))
+                fewer = 3 if rule == "least" else 4
+                changed = [
+                    msgspec.structs.replace(total, reporters=fewer, total=total.total - 1)
+                    for total in document.totals
+                ]
+                document = msgspec.structs.replace(document, totals=changed)
+                values = {"document": msgspec.json.encode(document)}
+                connection.execute(update(store.releases).values(values))
+        assert audit(database, "news").faults[rule]
+
+
+def test_an_aggregator_from_before_the_archiving_is_learnt_again(
+    sqlite_stores: Stores, tmp_path: Path
+) -> None:
+    backup = tmp_path / "aggregator.backup"
+    with serve(sqlite_stores) as live:
+        play(live, 1)
+        play(live, 2)
+        back_up(live.aggregator.database, "aggregator", backup)
+        state = live.learner.runs["news"].policy_state()
+        live.client("operator").archive_campaign("news")
+        live.work()
+        assert live.learner.runs["news"].policy_state() != state
+    restored = Stores(f"sqlite:///{tmp_path}/restored.db", sqlite_stores.learner)
+    database = Database(restored.aggregator)
+    restore(database, "aggregator", backup)
+    database.close()
+    with serve(restored) as live:
+        live.work()
+        assert live.learner.runs["news"].policy_state() == state
+        play(live, 3)
 
 
 def test_a_deleted_campaign_leaves_nothing_but_its_name(stores: Stores) -> None:

@@ -151,7 +151,8 @@ def _running(pid: int) -> bool:
         (["aggregator"], {"SHOAL_AGGREGATOR_PORT": "x"}, "aggregator.port must be a whole number"),
         ([], {"SHOAL_AGGREGATOR_DATABASE": "mysql://x"}, "database must be sqlite or postgresql"),
         (["--config", "missing.toml"], {}, "config must be a readable TOML file"),
-        ([], {"SHOAL_DATA": f"{__file__}/data"}, "store can't be opened: [Errno 20]"),
+        ([], {"SHOAL_DATA": f"{__file__}/data"}, "data must be a folder that can be written; [Err"),
+        (["aggregator"], {"SHOAL_DATA": f"{__file__}/data"}, "store can't be opened: [Errno 20]"),
         (
             ["aggregator"],
             {"SHOAL_AGGREGATOR_DATABASE": "postgresql://nobody@127.0.0.1:1/none"},
@@ -167,6 +168,7 @@ def test_a_wrong_setting_is_one_line_and_exit_code_2(
     assert done.returncode == 2
     assert rule in done.stderr
     assert "Traceback" not in done.stderr
+    assert done.stderr.count("Error: ") == 1
 
 
 def attempt(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

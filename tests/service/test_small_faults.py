@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from email.utils import formatdate
 
 import httpx
 import pytest
@@ -15,7 +16,9 @@ from shoal.client import ServiceError
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.schedule import tick
 from shoal.service.campaign import Campaign
+from shoal.service.clock import system_clock
 from shoal.service.dashboard import checks
+from shoal.service.doctor import _aggregator_clock
 from shoal.service.web.readiness import MAX_SILENCE
 
 
@@ -186,3 +189,25 @@ def test_a_campaign_with_one_arm_and_no_room_for_another_is_refused(
         live.work()
         assert live.client("app").report("news", 1, dict.fromkeys(users(8), 0.5)) == []
         assert operator.close_round("news", 1).state == "released"
+
+
+@pytest.mark.parametrize(("age", "n_requests"), [(4.0, 1), (8.0, 2)])
+def test_doctor_takes_a_stall_for_no_difference_of_clocks(
+    monkeypatch: pytest.MonkeyPatch, age: float, n_requests: int
+) -> None:
+    """The request takes four seconds; its answer's time is that of its begin, or of before it."""
+    asked: list[str] = []
+
+    def slow(url: str, timeout: float) -> httpx.Response:
+        asked.append(url)
+        clock[0] += 4_000 * (len(asked) == 1)
+        seconds = clock[0] / 1000 - age * (len(asked) == 1)
+        return httpx.Response(200, headers={"date": formatdate(seconds, usegmt=True)})
+
+    clock = [system_clock()]
+    monkeypatch.setattr("shoal.service.doctor.system_clock", lambda: clock[0])
+    monkeypatch.setattr("shoal.service.doctor.RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("httpx.get", slow)
+    (finding,) = _aggregator_clock("http://127.0.0.1:9")
+    assert finding.fault == ""
+    assert len(asked) == n_requests

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,11 +25,13 @@ def command(settings: Settings, role: StoreRole, file: Path) -> None:
     A backup holds no individual reward. The key that blinds sums is not part of it: keep the key
     file yourself, in another place.
     """
-    from shoal.service.store import Database
     from shoal.service.store.backup import back_up
+    from shoal.service.store.database import opened
 
     if file.exists():
         raise InvalidInputError(f"file must be a new file; {file} exists.")
-    with closing(Database(settings.database(role))) as database:
+    if not file.parent.is_dir():
+        raise InvalidInputError(f"file must be in a folder that exists; {file.parent} does not.")
+    with opened(settings.database(role), role) as database:
         rows = back_up(database, role, file)
     click.echo(f"{rows:,} rows of the {role}'s store are in {file}")

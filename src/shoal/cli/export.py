@@ -1,5 +1,6 @@
 """``shoal export``: what was released, as Parquet."""
 
+from io import BytesIO
 from pathlib import Path
 
 import click
@@ -7,6 +8,7 @@ import click
 from shoal.cli.remote import address_options, connect
 from shoal.errors import InvalidInputError
 from shoal.extras import need
+from shoal.files import write_atomically
 
 
 @click.command(name="export")
@@ -41,5 +43,7 @@ def command(campaign: str, out: Path, url: str, tokens: Path | None) -> None:
                 for total in release.totals
             ]
     schema = {"round": pl.Int64, "arm": pl.String, "reporters": pl.Int64, "total": pl.Float64}
-    pl.DataFrame(rows, schema=schema, orient="row").write_parquet(out)
+    content = BytesIO()
+    pl.DataFrame(rows, schema=schema, orient="row").write_parquet(content)
+    write_atomically(out, content.getvalue(), overwrite=False)
     click.echo(f"{len(rows):,} totals of {campaign} are in {out}")

@@ -1,10 +1,13 @@
 """The entry point: finds the command; an input that Shoal refuses is one line and exit code 2.
 
+So is a file that the system refuses: a full disk, a folder that can't be written.
+
 A command's module imports what it runs when it runs it, so that ``shoal --help`` is quick.
 """
 
 import sys
 from collections.abc import Mapping, Sequence
+from errno import EPIPE
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -95,6 +98,9 @@ class Commands(click.Group):
                     raise RefusedInput(str(error)) from error
                 if isinstance(error, MemoryError):
                     raise RefusedInput(f"there is not enough memory: {error}.") from error
+                if isinstance(error, OSError) and error.strerror and error.errno != EPIPE:
+                    place = f"{error.filename}: " if error.filename else ""
+                    raise RefusedInput(f"{place}{error.strerror}.") from error
                 raise
 
 

@@ -4,10 +4,13 @@ An option has the name of the library's keyword that it sets, so that a command 
 on as they are. Commands import this module whole: ``@options.problem``, ``@options.out(...)``.
 """
 
+import csv
 import json
 import math
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Sequence
 from functools import wraps
+from io import StringIO
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,12 +27,24 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def split_names(text: str) -> list[str]:
-    """Split a comma-separated list.
+    """Split a comma-separated list; as in a CSV file, quotes keep a name with a comma together.
 
-    >>> split_names("uniform, linear")
-    ['uniform', 'linear']
+    >>> split_names('uniform, linear'), split_names('"Amount, EUR",arm')
+    (['uniform', 'linear'], ['Amount, EUR', 'arm'])
     """
-    return [name.strip() for name in text.split(",") if name.strip()]
+    names = next(csv.reader([text], skipinitialspace=True), [])
+    return [name.strip() for name in names if name.strip()]
+
+
+def join_names(names: Sequence[str]) -> str:
+    r"""Join names into a list that ``split_names`` takes, with quotes for the shell if need be.
+
+    >>> join_names(["user", "arm"]), join_names(["Amount, EUR", "arm"])
+    ('user,arm', '\'"Amount, EUR",arm\'')
+    """
+    line = StringIO()
+    csv.writer(line, lineterminator="").writerow(names)
+    return shlex.quote(line.getvalue()) if '"' in line.getvalue() else line.getvalue()
 
 
 def read_options(pairs: tuple[str, ...]) -> dict[str, Any]:

@@ -48,7 +48,7 @@ ADVICE = {
 
 
 @click.command(name="price")
-@click.option("--users", "n_users", type=int, help="Users N, with --rate.")
+@click.option("--users", "n_users", type=int, help="Users N, with --rate or --log.")
 @click.option("--arms", "n_arms", type=int, help="Arms K, with --rate.")
 @click.option("--rate", type=float, help="Mean reward over users and arms: populations are drawn.")
 @options.means
@@ -217,9 +217,10 @@ def _source(
         return {"means": load_means(means_file)} if means_file else {}
     columns = options.split_names(chosen.pop("columns", "user,arm,reward"))
     if len(columns) not in (3, 4):
+        quotes = " A name with a comma needs double quotes." if len(columns) > 4 else ""
         raise InvalidInputError(
             "--columns must name user, arm and reward, and may name time; got "
-            f"{','.join(columns)!r}."
+            f"{','.join(columns)!r}.{quotes}"
         )
     chosen |= dict(zip(("user", "arm", "reward", "time"), columns, strict=False))
     log = _read(log_file, chosen | {"seed": experiment["seed"]})
@@ -255,7 +256,7 @@ def _read(log_file: str, arguments: dict[str, Any]) -> Log:
     except UnknownColumnError as error:
         example = ""
         if len(error.columns) >= 3 and not header_hint(error.columns):
-            example = f", such as --columns {','.join(error.columns[:3])}"
+            example = f", such as --columns {options.join_names(error.columns[:3])}"
         raise InvalidInputError(
             f"--columns must name the log's columns for user, arm and reward{example}; it has "
             f"{', '.join(error.columns)}; got {error.name!r} for the {error.role}.{error.hint}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
@@ -30,10 +29,10 @@ def command(settings: Settings, campaign: str, forget_rounds: bool) -> None:
     """
     from shoal.errors import InvalidInputError
     from shoal.service.learner.run import Records
-    from shoal.service.store import Database
+    from shoal.service.store.database import opened
     from shoal.service.store.migrate import current, newest
 
-    with closing(Database(settings.database("learner"))) as database:
+    with opened(settings.database("learner"), "learner") as database:
         if current(database) != newest("learner"):
             raise InvalidInputError(
                 "the learner's store must be there and of this release; start the learner first."

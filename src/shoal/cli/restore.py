@@ -23,7 +23,8 @@ NEXT = {
     "campaign says that the learner is ahead, abandon those rounds: shoal campaign abandon NAME "
     "--yes.",
     "learner": "Next: start it beside the store that the aggregator had. It learns again what was "
-    "released since the backup.",
+    "released since the backup. If the aggregator's store is restored as well, nobody remembers "
+    "the rounds since: they would be opened again. Then begin new campaigns, under new names.",
 }
 
 
@@ -37,10 +38,10 @@ def command(settings: Settings, role: StoreRole, file: Path) -> None:
     Rounds that the backup does not contain are not opened again as long as the other role, which
     remembers them, keeps its store.
     """
-    from shoal.service.store import Database
     from shoal.service.store.backup import restore
+    from shoal.service.store.database import opened
 
-    with closing(Database(settings.database(role))) as database:
+    with opened(settings.database(role), role) as database:
         rows = restore(database, role, file)
     left_out = " (tokens and sessions are left out)" if role == "aggregator" else ""
     click.echo(f"{rows:,} rows are in the {role}'s store{left_out}")

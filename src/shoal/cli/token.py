@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import click
 
-from shoal.cli.choices import NameChoice
+from shoal.cli.choices import CHOICES, NameChoice
 from shoal.cli.remote import RemoteGroup, RemoteOptions, connect, remote, show
-from shoal.errors import InvalidInputError
+from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.extras import need
 
 
@@ -41,6 +41,8 @@ def create(
     from shoal.client.calls import Call, encode, path_of, read_as
     from shoal.wire import BOUND, IssuedToken, TokenRequest
 
+    if role not in CHOICES["role"]:
+        raise UnknownNameError("role", role, CHOICES["role"])
     if role in BOUND and not campaigns:
         raise InvalidInputError(
             f"--campaign must name a campaign of a token of role {role}, or * for all; got none."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 MAX_USERS = 100_000  # in one request
 PAGE_SIZE = 10_000
+_PLACE = re.compile(r" - at `\$\.reports\[(\d+)\]")
 
 
 class Round(msgspec.Struct, frozen=True):
@@ -139,7 +141,7 @@ class Operations(ABC):
 
     @operation
     async def archive_campaign(self, name: str) -> dict[str, Any]:
-        """End a campaign for good: totals stay, users' names and who reported are forgotten."""
+        """End a campaign for good: totals stay, names, plans and what was learnt are forgotten."""
         return await self._run(Call("POST", path_of("campaigns", name, "archive"), read_json))
 
     @operation
@@ -252,15 +254,13 @@ class Operations(ABC):
     ) -> list[Refused]:
         """Report rewards in batches; return the refused ones, in order.
 
-        ``capabilities`` are users' own, by user, where the campaign asks for them.
+        ``capabilities`` are users' own, by user, where the campaign asks for them. Where one is no
+        user with a number, none of them is sent.
         """
-        by_user = capabilities or {}
         path = path_of("campaigns", name, "rounds", number, "reports")
         refused: list[Refused] = []
-        for batch in batches(rewards, batch_size):
-            body = encode(
-                wire.Batch([wire.Report(u, reward, by_user.get(u, "")) for u, reward in batch])
-            )
+        parts = batches(rewards, batch_size)
+        for batch, body in zip(parts, bodies(parts, capabilities or {}), strict=True):
             answer = await self._run(Call("POST", path, read_as(wire.Refusals), body))
             refused += [Refused(batch[item.index][0], item.name) for item in answer.refused]
         return refused
@@ -342,3 +342,26 @@ def batches(
         raise InvalidInputError(f"batch_size must be between 1 and {wire.MAX_REPORTS}; got {size}.")
     items = list(rewards.items() if isinstance(rewards, Mapping) else rewards)
     return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def bodies(parts: list[list[tuple[str, float]]], capabilities: Mapping[str, str]) -> list[bytes]:
+    """Write all batches, and read them as the service will: one that it would refuse is not sent.
+
+    No value of a report is in the error.
+    """
+    written, start = [], 0
+    for batch in parts:
+        reports = [wire.Report(u, reward, capabilities.get(u, "")) for u, reward in batch]
+        body = encode(wire.Batch(reports))
+        try:
+            msgspec.json.decode(body, type=wire.Batch)
+        except msgspec.ValidationError as error:
+            place = _PLACE.search(str(error))
+            index = start + int(place[1]) if place else start
+            raise InvalidInputError(
+                "rewards must be users (text) with numbers; the first that is not has index "
+                f"{index:,}. Nothing was sent."
+            ) from None
+        written.append(body)
+        start += len(batch)
+    return written

@@ -13,7 +13,8 @@ from shoal.decompositions.beta.max_beta import MaxBeta, max_beta
 from shoal.decompositions.decomposition import Decomposition, concatenate, first_arms, gather_users
 from shoal.decompositions.demand import batched_graph, required_samples
 from shoal.decompositions.equitable import equitable, fit_loads
-from shoal.decompositions.euler import euler_decomposition, open_blocks
+from shoal.decompositions.euler import open_blocks
+from shoal.decompositions.home_away import home_away_decomposition
 from shoal.errors import DemandError
 
 
@@ -27,22 +28,21 @@ def optimal_decomposition(
 ) -> Decomposition:
     """Meet the demand in demand/beta assignments, the fewest up to rounding.
 
-    Where all arms can be open at once, that is the Euler decomposition. Refuses if the largest
-    beta could not be proven within ``seconds``; ``max_beta`` then still returns beta and a bound.
+    Where all arms can be open at once, that is the Euler decomposition. Rounding can cost more than
+    is gained: then it is ``home-away``, whose bound so holds here too. Refuses if the largest beta
+    could not be proven within ``seconds``; ``max_beta`` then still returns beta and a bound.
     """
-    euler = euler_decomposition(active, demand, min_crowd=min_crowd)
+    home_away = home_away_decomposition(active, demand, min_crowd=min_crowd)
     if len(open_blocks(batched_graph(active, min_crowd)[0])) == 1:
-        return euler
+        return home_away
     best = max_beta(active, min_crowd=min_crowd, seconds=seconds)
     if best.gap > 0:
         raise DemandError(
             f"beta must be proven the largest within seconds={seconds:g}; got {best.beta:.6g} "
             f"and the bound {best.bound:.6g}."
         )
-    # Where little is to be gained, rounding can cost more than blocks do.
-    return min(
-        round_to_assignments(best, demand), euler, key=lambda decomposition: decomposition.total
-    )
+    rounded = round_to_assignments(best, demand)
+    return min(rounded, home_away, key=lambda decomposition: decomposition.total)
 
 
 def round_to_assignments(best: MaxBeta, demand: int, *, levels: int = 8) -> Decomposition:

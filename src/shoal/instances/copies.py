@@ -17,7 +17,7 @@ from scipy.special import bdtrc
 from shoal.arrays import BoolArray
 
 FALSE_ALARM = 1e-6
-"""Probability that chance makes as many multiples, below which they are reported."""
+"""Probability that chance makes what the log shows, below which it is reported."""
 
 MOST_COPIES = 12
 """Rows of one event that are looked for."""

@@ -18,10 +18,11 @@ import polars as pl
 from shoal.arrays import FloatArray, LongArray
 from shoal.errors import InvalidInputError
 from shoal.instances import rows as log_rows
-from shoal.instances.assignment import find_uneven
+from shoal.instances.assignment import LEAST_RATIO, find_uneven
 from shoal.instances.population import PairTotals, Population, estimate_population
 from shoal.instances.profile import LogProfile, profile_rows
 from shoal.instances.repeats import events_identified, repeats_by_chance, telling_columns
+from shoal.instances.times import ambiguous_date, parse_times
 from shoal.instances.trend import remove_trend
 from shoal.instances.visits import Visits, count_visits
 from shoal.model.numbers import whole_number
@@ -166,7 +167,7 @@ def from_log(
     min_user_rows: int = 1,
     min_arm_rows: int = 1,
     drop_duplicates: bool = False,
-    round_length: str = "1d",
+    round_length: str | None = None,
     seed: int = 0,
     **columns: Unpack[LogColumns],
 ) -> Log:
@@ -185,8 +186,8 @@ def from_log(
     drop_duplicates
         Leave out rows that repeat another in every column.
     round_length
-        What a round is where time is a date: a number of m, h, d or w. Where time is a number, a
-        round is 1.
+        What a round is where time is a date: a number of m, h, d or w, by default 1d. Where time is
+        a number, a round is 1.
     seed
         Of the population's draws.
     **columns
@@ -199,8 +200,8 @@ def from_log(
     >>> print(from_log(pl.DataFrame(rows)).report)
     3 of 4 rows used; dropped: 1 with missing values; 1 of 4 pairs never seen.
     """
-    least = _least_rows(min_user_rows, min_arm_rows)
-    names = _column_names(columns)
+    least, seed = _check_numbers(min_user_rows, min_arm_rows, seed)
+    names = _column_names(columns, round_length)
     frame = log_rows.read_log(log)
     rows = log_rows.select_columns(frame, names)
     telling = telling_columns(frame, names)
@@ -215,32 +216,38 @@ def from_log(
     findings["mean_without_duplicates"] = _mean_without_repeats(rows)
     _check_variety(rows, names)
     report = LogReport(**counts, **dropped, rows_used=rows.height, scaling=scaling, scale=ends)
-    log_read = _total(rows, report, round_length, seed)
+    log_read = _total(rows, report, "1d" if round_length is None else round_length, seed)
     if not telling:
         _check_copies(log_read.profile)
     return replace(log_read, profile=replace(log_read.profile, **findings))
 
 
-def _least_rows(min_user_rows: int, min_arm_rows: int) -> dict[str, int]:
-    return {
+def _check_numbers(min_user_rows: int, min_arm_rows: int, seed: int) -> tuple[dict[str, int], int]:
+    """Return the least rows of a user and of an arm, and the seed."""
+    least = {
         "user": whole_number("min_user_rows", min_user_rows),
         "arm": whole_number("min_arm_rows", min_arm_rows),
     }
+    return least, whole_number("seed", seed, least=0)
 
 
-def _column_names(columns: LogColumns) -> dict[str, str]:
+def _column_names(columns: LogColumns, round_length: str | None) -> dict[str, str]:
     """Return the names of the columns by their roles; time only if it has one."""
     names = {"user": "user", "arm": "arm", "reward": "reward"} | columns
     for role in names:
         if role not in LogColumns.__annotations__:
             raise TypeError(f"from_log() got an unexpected keyword argument {role!r}")
+    if round_length is not None and names.get("time") is None:
+        raise InvalidInputError(
+            f"round_length needs a column for the time beside it; got {round_length!r} alone."
+        )
     return {role: str(name) for role, name in names.items() if name is not None}
 
 
 def _look_over(frame: pl.DataFrame, names: dict[str, str], *, copies: bool) -> dict[str, Any]:
     """Return what a profile says of the log as it was read; of copies only where it can tell."""
     duplicates = log_rows.count_duplicates(frame) if copies else None
-    date = log_rows.ambiguous_date(frame[names["time"]]) if "time" in names else None
+    date = ambiguous_date(frame[names["time"]]) if "time" in names else None
     return {
         "duplicates": duplicates,
         "duplicates_by_chance": bool(duplicates) and repeats_by_chance(frame, names),
@@ -289,7 +296,7 @@ def _keep_usable(
 ) -> tuple[pl.DataFrame, dict[str, int], str, Scale]:
     """Return the rows to use, the numbers of the others by reason, and what the scale did."""
     usable, dropped, scaling, ends = log_rows.usable_rows(rows, columns["reward"], scale)
-    timed = log_rows.parse_times(usable, columns["time"]) if "time" in columns else usable
+    timed = parse_times(usable, columns["time"]) if "time" in columns else usable
     frequent = timed.filter(*(pl.len().over(name) >= n for name, n in least.items() if n > 1))
     dropped["without_time"] = usable.height - timed.height
     if frequent.is_empty():
@@ -325,8 +332,9 @@ def _total(rows: pl.DataFrame, report: LogReport, round_length: str, seed: int) 
     report = replace(report, pairs_seen=n_pairs, pairs_filled=pairs.counts.size - n_pairs)
     rows = rows.with_columns(user=users, arm=arms)
     profile = profile_rows(rows, pairs.counts, user_names, arm_names)
-    if by_time is not None:
-        profile = replace(profile, by_time=find_uneven(by_time, arm_names))
+    if visits is not None and by_time is not None:
+        uneven = find_uneven(by_time, arm_names, least_ratio=LEAST_RATIO)
+        profile = replace(profile, by_time=uneven, empty_times=visits.empty_times)
     return Log(
         pairs, (one, other), user_names, arm_names, report, profile, visits, trend, seed
     )  # fmt: skip

@@ -36,8 +36,12 @@ def is_number_or_truth(name: str) -> bool:
     >>> is_number_or_truth("0.5"), is_number_or_truth("True"), is_number_or_truth("reward1")
     (True, True, False)
     """
-    text = name.strip().lower()
-    return text in ("true", "false") or re.match(NUMBER, text) is not None
+    return name.strip().lower() in ("true", "false") or is_number_text(name)
+
+
+def is_number_text(name: str) -> bool:
+    """Say whether a name is a number."""
+    return re.match(NUMBER, name.strip()) is not None
 
 
 def looks_missing(name: object) -> bool:

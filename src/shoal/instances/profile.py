@@ -10,9 +10,11 @@ import numpy as np
 import polars as pl
 
 from shoal.arrays import FloatArray
-from shoal.instances.assignment import MANY_ROWS, Uneven, find_uneven
+from shoal.instances.assignment import LEAST_RATIO, MANY_ROWS, MOST_OF_A_USER, Uneven, find_uneven
 from shoal.instances.copies import Copies, find_copies
-from shoal.instances.names import looks_missing, similar_names
+from shoal.instances.names import is_number_text, looks_missing, similar_names
+from shoal.instances.neighbours import CloseRows, find_close_rows
+from shoal.instances.visits import EmptyTime
 from shoal.model.plurals import count
 
 MANY_ARMS = 12
@@ -69,10 +71,15 @@ class LogProfile:
         where chance explains them.
     repeated_events
         Rows with the user, arm and time of another, where these nearly always have its reward.
+    close_rows
+        Pairs of a user's successive rows that lie close together and agree in arm and reward more
+        often than its other pairs; None where chance explains it.
     by_user
         An arm that some users saw more often than others; None where chance explains it.
     by_time
         An arm that was seen more often at some times; None where chance explains it.
+    empty_times
+        Rounds without anyone that are not counted, since they are far more than all others.
     ambiguous_date
         The name of the time's column and one of its dates, where all of them would be dates with
         day and month exchanged.
@@ -92,11 +99,13 @@ class LogProfile:
     similar_arms: tuple[tuple[str, ...], ...]
     duplicates: int | None = None
     repeated_events: int = 0
+    close_rows: CloseRows | None = None
     by_user: Uneven | None = None
     by_time: Uneven | None = None
     duplicates_by_chance: bool = False
     events_identified: bool = False
     mean_without_duplicates: float | None = None
+    empty_times: tuple[EmptyTime, ...] = ()
     ambiguous_date: tuple[str, str] | None = None
     similar_users: tuple[tuple[str, ...], ...] = ()
     missing_names: tuple[tuple[str, str, int], ...] = ()
@@ -134,7 +143,7 @@ class LogProfile:
     def warnings(self) -> list[str]:
         """What looks wrong, a sentence each."""
         sentences = [
-            f"These arms differ only in case, spaces or accents and are taken as different: "
+            f"These arms differ only in {_difference(names)} and are taken as different: "
             f"{', '.join(map(repr, names))}."
             for names in self.similar_arms
         ]
@@ -151,6 +160,13 @@ class LogProfile:
                 f"Dates in column {column!r} such as {example!r} are read as day, month, year, and "
                 "all of them could be month, day, year: write year-month-day if that is meant."
             )
+        sentences += [
+            f"{count(rows, 'row')} {'has' if rows == 1 else 'have'} a time of "
+            f"{f'{last} or before' if early else f'{following} or after'}, and nobody came between "
+            f"{last} and {following}: the rounds between are not counted. If that is no time, "
+            "leave the cell empty."
+            for last, following, rows, early in self.empty_times
+        ]
         if self.duplicates:
             sentences.append(self._about_duplicates(self.duplicates))
         if self.single_row_users:
@@ -168,8 +184,8 @@ class LogProfile:
         n_names = sum(map(len, self.similar_users))
         examples = "; ".join(", ".join(map(repr, names)) for names in self.similar_users[:FEW])
         return (
-            f"{n_names:,} users differ from another only in case, spaces or accents and are taken "
-            f"as different, such as {examples}."
+            f"{n_names:,} users differ from another only in {_difference(self.similar_users[0])} "
+            f"and are taken as different, such as {examples}."
         )
 
     def _about_duplicates(self, n_rows: int) -> str:
@@ -179,16 +195,16 @@ class LogProfile:
                 f"{n_rows:,} {equal} in every column, about as many as chance makes: keep them "
                 "unless an event was recorded twice."
             )
-        repeat = "rows repeat" if n_rows > 1 else "row repeats"
+        repeat, them = ("rows repeat", "them") if n_rows > 1 else ("row repeats", "it")
         if self.events_identified:
             return (
                 f"{n_rows:,} {repeat} another one in every column: drop_duplicates=True leaves "
-                "them out."
+                f"{them} out."
             )
         return (
             f"{n_rows:,} {repeat} another one in every column, more than chance makes: copies, or "
             "events of one visit that are alike, which these columns do not tell apart. "
-            f"drop_duplicates=True leaves them out and changes the mean reward from "
+            f"drop_duplicates=True leaves {them} out and changes the mean reward from "
             f"{self.mean_reward:.4g} to {self.mean_without_duplicates:.4g}: only for copies."
         )
 
@@ -219,13 +235,23 @@ class LogProfile:
                 "they are one event that was recorded more than once, the price takes it for a "
                 "taste: leave them out."
             )
+        elif self.close_rows is not None:
+            sentences.append(
+                f"Successive rows of a user that lie close together in time have the same arm in "
+                f"{self.close_rows.same:.0%} of the cases, others in {self.close_rows.others:.0%}, "
+                "and their rewards agree beyond chance too. If they are of one visit, or one event "
+                "that was recorded more than once, the price takes them for tastes: keep one row "
+                "for each, with the mean reward."
+            )
         if self.by_user is not None:
+            _, again, share = self.by_user
+            digits = 0 if again > LEAST_RATIO * share else 1
             sentences.append(
                 f"Users did not see all arms alike: where a user saw {self.by_user.arm!r}, "
-                f"{self.by_user.again:.0%} of its other rows have it too, of all rows "
-                f"{self.by_user.share:.0%}. If arms were shown to those thought to like them, "
-                "or chosen by them, or events were recorded more than once, or several rows are "
-                "of one visit and have its arm, the price is not to be trusted."
+                f"{again:.{digits}%} of its other rows have it too, of all rows "
+                f"{share:.{digits}%}, which chance does not explain. If arms were shown to those "
+                "thought to like them, or chosen by them, or events were recorded more than once, "
+                "or several rows are of one visit and have its arm, the price is not to be trusted."
             )
         if self.by_time is not None:
             sentences.append(
@@ -257,11 +283,11 @@ def profile_rows(
     names = [("arm", name, n) for name, n in zip(arms, arm_rows, strict=True)]
     names += [("user", name, n) for name, n in zip(users, user_rows, strict=True)]
     reward = rows["reward"]
-    period, repeated, events = None, 0, 0
+    period, repeated, events, close_rows = None, 0, 0, None
     if "time" in rows.columns:
         period = str(rows["time"].min()), str(rows["time"].max())
         repeated = rows.height - rows.select("user", "time").hash_rows().n_unique()
-        events = _repeated_events(rows)
+        events, close_rows = _repeated_events(rows), find_close_rows(rows)
     return LogProfile(
         users=len(counts),
         arms=len(arms),
@@ -276,7 +302,8 @@ def profile_rows(
         repeated_times=repeated,
         similar_arms=similar_names(arms),
         repeated_events=events,
-        by_user=find_uneven(counts, arms),
+        close_rows=close_rows,
+        by_user=find_uneven(counts, arms, most=MOST_OF_A_USER),
         similar_users=similar_names(users),
         missing_names=tuple((role, str(name), n) for role, name, n in names if looks_missing(name)),
         arm_rows=tuple(zip(map(str, arms), arm_rows, strict=True)),
@@ -293,6 +320,12 @@ def _repeated_events(rows: pl.DataFrame) -> int:
     within = _number((groups["len"] * groups["variance"]).sum())
     same = within < SAME * n_repeated * _number(rows["reward"].var() or 0.0)
     return n_repeated if same and n_repeated > MANY_ROWS else 0
+
+
+def _difference(names: Sequence[str]) -> str:
+    """Say in what alone similar names differ."""
+    numbers = all(map(is_number_text, names))
+    return "how a number is written" if numbers else "case, spaces or accents"
 
 
 def short(number: float) -> str:

@@ -85,22 +85,37 @@ def repeats_by_chance(frame: pl.DataFrame, names: dict[str, str]) -> bool:
     """
     user, arm, reward = (names[role] for role in ("user", "arm", "reward"))
     frame = _some_users(frame, user)
-    rewards = _agreement(frame, reward, [[user, arm]])
+    others = [name for name in telling_columns(frame, names) if name not in names.values()]
+    masks = {name: _can_differ(frame, name, reward) for name in others}
+    of_reward = [name for name, mask in masks.items() if not mask.all()]
+    rewards = _agreement(frame.drop(of_reward), reward, [[user, arm]])
     if rewards.others >= MANY_PAIRS and rewards.pairs * (1 - rewards.rate) >= TELLING:
         return rewards.excess <= ERRORS * rewards.error
     visit = [user, names["time"]] if "time" in names else [user]
-    others = [name for name in telling_columns(frame, names) if name not in names.values()]
-    tests = [_agreement(frame, name, [[*visit, arm], visit, [user], []]) for name in others]
+    tests = [
+        _agreement(frame.filter(mask), name, [[*visit, arm], visit, [user], []])
+        for name, mask in masks.items()
+    ]
     if "time" in names:
         tests.append(_agreement(frame, names["time"], [[user, arm], [user], []]))
     return all(test.excess <= (RATIO - 1) * test.pairs * test.rate for test in tests)
 
 
+def _can_differ(frame: pl.DataFrame, column: str, reward: str) -> pl.Series:
+    """Mark rows whose reward has several values of a column, unlike a time of 0 for no click.
+
+    Rewards of few rows, such as amounts, may have one by chance and are marked too.
+    """
+    differs = (pl.col(column).n_unique() > 1) | (pl.len() < MANY_PAIRS)
+    return frame.select(differs.over(reward)).to_series()
+
+
 def events_identified(frame: pl.DataFrame, names: dict[str, str]) -> bool:
     """Say whether rows that are equal in every column are copies for certain.
 
-    They are where different events hardly ever agree in the further columns, whoever has them, as
-    in the number of a receipt. A day does not identify an event: those of one visit may be alike.
+    They are where different events hardly ever agree in one of the further columns, whoever has
+    them, as in the number of a receipt. A day does not identify an event: those of one visit may be
+    alike; nor does a customer with a day, where products are the users.
 
     >>> rows = pl.DataFrame({"user": [1, 2] * 50, "arm": 1, "reward": [0, 1, 1, 0] * 25,
     ...                      "receipt": range(100)})
@@ -110,8 +125,8 @@ def events_identified(frame: pl.DataFrame, names: dict[str, str]) -> bool:
     """
     frame = _some_users(frame, names["user"])
     n_events = _n_different(frame, frame.columns)
-    further = telling_columns(frame, names)
-    different = _n_different(frame, further) if further else 0
+    telling = telling_columns(frame, names)
+    different = max((_n_different(frame, [name]) for name in telling), default=0)
     return different >= NEARLY_ALL * n_events and frame.height <= (1 + FEW_REPEATS) * n_events
 
 

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from shoal.arrays import FloatArray, LongArray
+from shoal.arrays import BoolArray, FloatArray, LongArray
 from shoal.errors import InvalidInputError
+from shoal.instances.copies import FALSE_ALARM
 from shoal.instances.population.estimate import Range
 from shoal.model.plurals import count
 
@@ -27,10 +29,28 @@ UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 MOST_ROUNDS = 1_000_000
 """Rounds of a log: more are a column that is no time, or a round that is too short."""
 
+FAR = 10
+"""Rounds without anyone, for each other round, from which on they are not counted.
+
+A single 1970-01-01 that stands for no time would else be 20,000 rounds that its user missed.
+"""
+
 MOST_USERS_TIMED = 50_000
 """Users from whom movement is estimated; of more, a random sample."""
 
 NORMAL_QUANTILE = 1.959964  # of a 95 % interval
+
+
+class EmptyTime(NamedTuple):
+    """Rounds without anyone that are not counted: times before and after, and rows beyond them.
+
+    The rows are those before or after, whichever are fewer; ``early`` says that they are before.
+    """
+
+    last: str
+    next: str
+    rows: int
+    early: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +72,8 @@ class Visits:
     drift
         Variance by which a user's mean moves in a round, with a 95 % interval that may reach below
         0; None where nobody came to one arm in three rounds.
+    empty_times
+        Rounds without anyone that are not counted, since they are far more than all others.
     """
 
     round_length: str
@@ -60,6 +82,7 @@ class Visits:
     gap: float | None
     participation: float | None
     drift: Range | None
+    empty_times: tuple[EmptyTime, ...] = ()
 
     @property
     def moves(self) -> bool:
@@ -115,6 +138,7 @@ def count_visits(
         Places of user and arm, and the reward without any trend.
     """
     rounds, name = _rounds(times, round_length)
+    rounds, empty_times = _without_empty(rounds, times)
     span = int(rounds.max()) + 1
     visits = np.sort(users * span + rounds)
     user, visit = np.divmod(visits[np.diff(visits, prepend=-1) > 0], span)
@@ -129,18 +153,21 @@ def count_visits(
         gap=float(np.median(gaps)) if len(gaps) else None,
         participation=len(gaps) / later_rounds if later_rounds else None,
         drift=estimate_drift(users, arms, rounds, rewards),
+        empty_times=empty_times,
     )
 
 
 def _rounds(times: pl.Series, round_length: str) -> tuple[LongArray, str]:
     """Return the round of every row from 0, and a round's length in words."""
-    match = re.fullmatch(r"(\d+)([mhdw])", round_length)
+    match = re.fullmatch(r"(\d+)([mhdw])", str(round_length))
     if match is None or not int(match[1]):
         raise InvalidInputError(
             f"round_length must be a number of m, h, d or w, such as 1d; got {round_length!r}."
         )
     if times.dtype.is_temporal():
         stamps = times.cast(pl.Datetime("us")) if times.dtype == pl.Date else times
+        if getattr(stamps.dtype, "time_zone", None):
+            stamps = stamps.dt.replace_time_zone(None)  # days begin at midnight where people are
         seconds = stamps.to_physical().to_numpy().astype(np.float64) / _ticks(stamps)
         length, name = float(int(match[1]) * UNITS[match[2]]), round_length
     else:
@@ -148,11 +175,41 @@ def _rounds(times: pl.Series, round_length: str) -> tuple[LongArray, str]:
     numbers = np.floor(seconds / length)
     numbers -= numbers.min()
     if numbers.max() >= MOST_ROUNDS:
+        first, last = map(str, (times.min(), times.max()))
         raise InvalidInputError(
             f"a log must have fewer than {MOST_ROUNDS:,} rounds; got {numbers.max() + 1:.3g} of "
-            f"{name}: choose another column for the time, or longer rounds."
+            f"{name}, from {first} to {last}: choose another column for the time, or "
+            "longer rounds, or leave the cell empty where there is no time."
         )
     return numbers.astype(np.int64), name
+
+
+def _without_empty(rounds: LongArray, times: pl.Series) -> tuple[LongArray, tuple[EmptyTime, ...]]:
+    """Leave out one or two stretches without anyone that are ``FAR`` longer than all else.
+
+    If n visited rounds fell at random, k of the stretches between them would leave a part p of all
+    rounds with a probability below n^(2k) p^(n-1-k).
+    """
+    visited = np.unique(rounds)
+    empty, n_rounds = np.diff(visited) - 1, int(visited[-1]) + 1
+    for n_longest in (2, 1):
+        longest = np.sort(np.argsort(empty)[-n_longest:])
+        others = n_rounds - int(empty[longest].sum())
+        n_free = len(empty) - n_longest
+        chance = len(visited) ** (2.0 * n_longest) * (others / n_rounds) ** n_free
+        if chance < FALSE_ALARM and empty[longest].min() > FAR * others:
+            left_out = np.zeros_like(visited)
+            left_out[longest + 1] = empty[longest]
+            stretches = tuple(_empty_time(rounds <= visited[place], times) for place in longest)
+            return rounds - left_out.cumsum()[np.searchsorted(visited, rounds)], stretches
+    return rounds, ()
+
+
+def _empty_time(before: BoolArray, times: pl.Series) -> EmptyTime:
+    n_before = int(before.sum())
+    n_after = len(before) - n_before
+    last, following = times.filter(before).max(), times.filter(~before).min()
+    return EmptyTime(str(last), str(following), min(n_before, n_after), n_before <= n_after)
 
 
 def _ticks(times: pl.Series) -> float:

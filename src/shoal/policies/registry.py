@@ -81,7 +81,7 @@ class Entry:
 
 def _algorithm_1(decomposition: str, summary: str, regret: str, clusters: str = "") -> Entry:
     # By default gamma is the paper's order without C, and arms are compared by the largest count.
-    needed = f"{clusters}, untuned, pairwise=true and gamma = 3(4C+1)·log(NKT)"
+    needed = f"{clusters}, untuned, pairwise=true and gamma = 3(4C+1)·log(NKT) (rewards in [0, 1])"
     guarantee = f"{regret} if {needed}" if clusters else regret
     fixed = {"decomposition": decomposition}
     return Entry(BatchedElimination, summary, "N > C, T", guarantee, fixed=fixed)

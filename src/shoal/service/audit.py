@@ -17,7 +17,7 @@ from shoal.arrays import BoolArray
 from shoal.errors import InvalidInputError
 from shoal.model import Plan
 from shoal.service.aggregator import audit_log, campaigns, releases, rounds
-from shoal.service.aggregator.rounds import ABANDONED, RELEASED, FrozenPlan
+from shoal.service.aggregator.rounds import ABANDONED, RELEASED, FrozenPlan, RoundRecord
 from shoal.service.campaign import Campaign
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
@@ -26,12 +26,17 @@ from shoal.wire import ArmState, StoredRelease
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule, the threats that it answers, and how it is checked; ``exact`` if noise hides it."""
+    """A rule, the threats that it answers, and how it is checked.
+
+    It is ``exact`` if noise hides it, and ``of_plans`` if it can't be checked in an archived
+    campaign, which has none.
+    """
 
     title: str
     threats: tuple[int, ...]
     check: str
     exact: bool = False
+    of_plans: bool = False
 
 
 THREATS: dict[int, str] = {
@@ -82,11 +87,11 @@ RULES: dict[str, Rule] = {
     ),
     "groups": Rule(
         "Everyone is in at most one group, of one arm and of at least C users.", (4, 22),
-        "Each stored plan is built again, which refuses any other.",
+        "Each stored plan is built again, which refuses any other.", of_plans=True,
     ),
     "frozen": Rule(
         "The groups were fixed before the first report.", (3, 5),
-        "Each plan's hash is compared with the one under which it was frozen.",
+        "Each plan's hash is compared with the one under which it was frozen.", of_plans=True,
     ),
     "kept": Rule(
         "A release never changes.", (6, 16),
@@ -124,10 +129,13 @@ RULES: dict[str, Rule] = {
 
 Faults = dict[str, list[str]]  # by rule
 
+UNREADABLE = "the release can't be read"
+CHANGED = "the release is not what was summed up when it was made"
+
 
 @dataclass(frozen=True)
 class Audit:
-    """The number of released rounds that were checked, and the faults of each rule."""
+    """The number of released rounds that were checked, and the faults of each rule that can be."""
 
     rounds: int
     faults: Faults
@@ -135,12 +143,13 @@ class Audit:
 
 def audit(database: Database, name: str) -> Audit:
     """Check every round of a campaign."""
-    faults: Faults = {rule: [] for rule in RULES}
     table = store.rounds
     with database.read() as connection:
+        has_ended = campaigns.ending_of(connection, name) is not None
         campaign, known_arms = campaigns.load(connection, name)
         query = select(table.c.number, table.c.state).where(table.c.campaign == name)
         states = connection.execute(query.order_by(table.c.number)).all()
+    faults: Faults = {key: [] for key, rule in RULES.items() if not (has_ended and rule.of_plans)}
     before = 0
     for number, state in states:
         if number != before + 1 and state != ABANDONED:
@@ -163,6 +172,8 @@ def check_round(
         yield "forgotten", "marks of reporters or sums are left"
     plan = rounds.load_plan(connection, round_.id)
     if plan is None:
+        if round_.state == RELEASED:  # and archived
+            yield from _check_totals_alone(connection, round_, campaign)
         return
     frozen = plan.hash == round_.plan_hash
     if not frozen:
@@ -178,23 +189,18 @@ def check_round(
     if round_.state != RELEASED or not frozen:
         return
     try:
-        stored = releases.load_document(connection, round_.id)
-        document = msgspec.json.decode(stored, type=StoredRelease)
-        counted = None
-        if campaigns.ending_of(connection, name) is None:  # else they are forgotten
-            counted = releases.load_seats(connection, round_.id, campaign.seats, counted=True)
+        document = _load_document(connection, round_.id)
+        counted = releases.load_seats(connection, round_.id, campaign.seats, counted=True)
     except (SQLAlchemyError, msgspec.DecodeError):
-        yield "kept", "the release can't be read"
+        yield "kept", UNREADABLE
         return
     n_groups = len(plan.group_arms())
     if any(not 0 <= part < n_groups for total in document.totals for part in total.parts):
         yield "kept", "a total of a group that was not planned"
         return
-    if document.contested != round_.contested:
-        yield "contested", f"{document.contested} contested reports, {round_.contested} counted"
-    if round_.contested and campaign.contested == "refuse" and document.totals:
-        yield "contested", "a contested round was released"
-    yield from _totals(document, plan, counted, campaign)
+    yield from _contested(document, round_, campaign)
+    yield from _totals(document, campaign)
+    yield from _reporters(document, plan, counted)
     crowds = releases.plan_crowds(plan, campaign, campaigns.load_blocks(connection, name))
     grouped = plan.groups >= 0
     together = crowds.of_groups(plan.groups)[plan.groups[grouped]]
@@ -202,38 +208,80 @@ def check_round(
         yield "groups", "a group of users who are held out and of others"
         return
     if releases.summarise(document, plan, crowds) != _stored_summaries(connection, name, number):
-        yield "kept", "the release is not what was summed up when it was made"
+        yield "kept", CHANGED
 
 
-def _totals(
-    document: StoredRelease, plan: FrozenPlan, counted: BoolArray | None, campaign: Campaign
+def _check_totals_alone(
+    connection: Connection, round_: RoundRecord, campaign: Campaign
 ) -> Iterator[tuple[str, str]]:
+    """Yield the rules that a release breaks whose plan was deleted, and how."""
+    try:
+        document = _load_document(connection, round_.id)
+    except (SQLAlchemyError, msgspec.DecodeError):
+        yield "kept", UNREADABLE
+        return
+    yield from _contested(document, round_, campaign)
+    yield from _totals(document, campaign)
+    totals = document.totals
+    counts = {
+        "totals": len(totals),
+        "merged": sum(len(total.parts) > 1 for total in totals),
+        "withheld": document.withheld,
+        "homogeneous": document.homogeneous,
+        "reporters": sum(total.reporters for total in totals),
+        "total": sum(total.total for total in totals),
+    }
+    by_arm, blocks = _stored_summaries(connection, round_.campaign, round_.number)
+    if counts != {column: sum(row[column] for row in by_arm + blocks) for column in counts}:
+        yield "kept", CHANGED
+
+
+def _load_document(connection: Connection, round_id: int) -> StoredRelease:
+    stored = releases.load_document(connection, round_id)
+    return msgspec.json.decode(stored, type=StoredRelease)
+
+
+def _contested(
+    document: StoredRelease, round_: RoundRecord, campaign: Campaign
+) -> Iterator[tuple[str, str]]:
+    if document.contested != round_.contested:
+        yield "contested", f"{document.contested} contested reports, {round_.contested} counted"
+    if round_.contested and campaign.contested == "refuse" and document.totals:
+        yield "contested", "a contested round was released"
+
+
+def _reporters(
+    document: StoredRelease, plan: FrozenPlan, counted: BoolArray
+) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with who is behind the totals."""
     arm_of = plan.group_arms()
+    behind = np.bincount(plan.groups[(plan.groups >= 0) & counted], minlength=len(arm_of))
+    for total in document.totals:
+        parts = list(total.parts)
+        if int(behind[parts].sum()) != total.reporters:
+            yield "least", "a total whose reporters are not those on record"
+        if len({int(arm_of[part]) for part in parts}) > 1:
+            yield "once", "a total over two arms"
+    if int(counted.sum()) != sum(total.reporters for total in document.totals):
+        yield "once", "more or fewer users on record than the totals state"
+
+
+def _totals(document: StoredRelease, campaign: Campaign) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with totals, whoever is behind them."""
     all_parts = [part for total in document.totals for part in total.parts]
     if len(all_parts) != len(set(all_parts)):
         yield "once", "a group is in two totals"
-    known = plan.groups >= 0 if counted is None else (plan.groups >= 0) & counted
-    behind = np.bincount(plan.groups[known], minlength=len(arm_of))
     homogeneous = 0
     for total in document.totals:
-        parts = list(total.parts)
         if total.reporters < campaign.min_reporters:
             yield (
                 "least",
                 f"a total of {total.reporters} users, fewer than {campaign.min_reporters}",
             )
-        if counted is not None and int(behind[parts].sum()) != total.reporters:
-            yield "least", "a total whose reporters are not those on record"
-        if len({int(arm_of[part]) for part in parts}) > 1:
-            yield "once", "a total over two arms"
         if campaign.noise is None:
             if not 0 <= total.total <= total.reporters * campaign.reward_steps:
                 yield "grid", "a total that no rewards could have"
             homogeneous += releases.is_homogeneous(total, campaign.reward_steps)
-    if counted is not None and int(counted.sum()) != sum(
-        total.reporters for total in document.totals
-    ):
-        yield "once", "more or fewer users on record than the totals state"
     if homogeneous != document.homogeneous:
         yield "homogeneous", f"{homogeneous} homogeneous totals, {document.homogeneous} stated"
     epsilon = document.noise.epsilon if document.noise else None

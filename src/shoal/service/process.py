@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from fastapi import FastAPI
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
 from shoal.errors import InvalidInputError, ShoalError
 from shoal.files import write_atomically
@@ -23,6 +23,7 @@ from shoal.service.listener import bind
 from shoal.service.settings import Settings
 from shoal.service.startup import SUPERVISED, announce_ready, forbid_core_dumps
 from shoal.service.store import Database
+from shoal.service.store.database import reason_of
 from shoal.service.store.migrate import StoreRole, upgrade
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def open_store(url: str, role: StoreRole) -> Database:
         database.hold()
         upgrade(database, role)
     except (OSError, SQLAlchemyError) as error:
-        raise ShoalError(f"the {role}'s store can't be opened: {_reason(error)}") from None
+        raise ShoalError(f"the {role}'s store can't be opened: {reason_of(error)}") from None
     return database
 
 
@@ -70,7 +71,7 @@ def run_aggregator(
         key = claim_key(database, settings.key_file, boot=boot_id(), **rules)
         check_secrets(database, settings.secrets, **rules)
     except OSError as error:
-        raise ShoalError(f"key_file can't be read or created: {_reason(error)}") from None
+        raise ShoalError(f"key_file can't be read or created: {reason_of(error)}") from None
     if witness is not None:
         witness.reconcile(database, now=now)
     floor = part.min_group_size_floor
@@ -110,12 +111,6 @@ def _open_witness(settings: Settings, database: Database) -> Witness | None:
     return Witness(file)
 
 
-def _reason(error: Exception) -> str:
-    """Return an error's cause in one line."""
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    return f"{' '.join(str(cause).split()).rstrip('.')}."
-
-
 def _make_tokens(
     access: Access, settings: Settings, announce: Callable[[str], None], *, new: bool
 ) -> None:
@@ -149,7 +144,7 @@ def _make_tokens(
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomically(file, "".join(lines).encode(), mode=0o600)
     except OSError as error:
-        raise ShoalError(f"token_file can't be written: {_reason(error)}") from None
+        raise ShoalError(f"token_file can't be written: {reason_of(error)}") from None
     for role in sorted(missing, key="admin".__eq__):
         access.adopt(role, role, tokens[role])
     announce(f"Tokens of {', '.join(missing)} are in {file}; only their hashes are stored.")
@@ -180,7 +175,7 @@ def _read_token(file: str) -> str:
         return Path(file).read_text().strip()
     except OSError as error:
         raise InvalidInputError(
-            f"learner.token_file must hold a learner's token; {_reason(error)}"
+            f"learner.token_file must hold a learner's token; {reason_of(error)}"
         ) from None
 
 

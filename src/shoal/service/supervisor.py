@@ -16,8 +16,10 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from errno import EACCES
 from types import FrameType
 
+from shoal.errors import ShoalError
 from shoal.service import logs
 from shoal.service.listener import bind
 from shoal.service.settings import Settings, environment_of
@@ -107,6 +109,18 @@ class Child:
             self.process.wait()
 
 
+def make_data_folder(settings: Settings) -> None:
+    """Make the folder of the stores, if they are in one; both roles would say why it fails."""
+    if settings.aggregator.database and settings.learner.database:
+        return
+    try:
+        settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.access(settings.data, os.W_OK | os.X_OK):
+            raise PermissionError(EACCES, os.strerror(EACCES), str(settings.data))
+    except OSError as error:
+        raise ShoalError(f"data must be a folder that can be written; {error}.") from None
+
+
 def run_both(settings: Settings, *, options: list[str]) -> int:
     """Run both roles until a signal; ``options`` are for the aggregator's first start.
 
@@ -115,6 +129,7 @@ def run_both(settings: Settings, *, options: list[str]) -> int:
     logs.configure(settings.aggregator.log_format)
     bind("aggregator", settings.aggregator.host, settings.aggregator.port).close()
     bind("learner", settings.learner.host, settings.learner.port).close()
+    make_data_folder(settings)
     token = {"SHOAL_LEARNER_TOKEN": f"shoal.learner.{secrets.token_urlsafe(32)}"}
     address = {"SHOAL_LEARNER_AGGREGATOR": settings.aggregator.address}
     running, exit_code, announced = True, 0, False

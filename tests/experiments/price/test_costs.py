@@ -38,6 +38,13 @@ def test_the_largest_size_that_keeps_nine_tenths_of_the_gain_is_recommended() ->
     assert found.notes == []
 
 
+def test_no_interval_says_that_more_than_all_is_lost() -> None:
+    answer = priced({5: [0.5, -0.9]})
+    assert answer.costs[0].gain.low < -0.1
+    bounded = replace(answer, config={"rewards": "bernoulli"})
+    assert bounded.gain_in_words(bounded.costs[0]).startswith("-20% (-100% to ")
+
+
 def test_the_best_size_may_be_the_largest_or_the_only_one() -> None:
     found = priced({2: [0.30, 0.32], 30: [0.40, 0.42]})
     assert found.recommendation.endswith(

@@ -207,3 +207,16 @@ def test_a_recommendation_from_a_log_in_doubt_depends_on_it() -> None:
         "Only if the doubts about this log (in the notes) can be ruled out: use groups of at least "
         "5 users"
     )
+
+
+def test_the_best_single_arm_is_the_answer_as_long_as_a_log_is_in_doubt() -> None:
+    answer = priced(taste=False)
+    assert answer.recommended is None
+    assert answer.to_dict()["doubts"] == []
+    doubted = replace(population(taste=False), doubts=("Users did not see all arms alike.",))
+    answer = replace(answer, population=doubted)
+    assert answer.recommendation.startswith(
+        "As long as the doubts about this log (in the notes) stand, show everyone the best single "
+        "arm"
+    )
+    assert answer.to_dict()["doubts"] == ["Users did not see all arms alike."]

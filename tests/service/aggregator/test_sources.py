@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import httpx
 import pytest
 from sqlalchemy import text
 from tests.support.live import Live, serve
@@ -62,7 +63,7 @@ def test_threat_23_forged_reports_isolate_a_user(stores: Stores) -> None:
         page = live.client("operator").campaign("news")
         assert page["learner"] == "in touch"
         closed = [e for e in live.client("admin").audit() if e.action == "round.close"]
-        assert closed[0].details == {"round": 1, "contested": N - 1}
+        assert closed[0].details == {"round": 1, "contested": N - 1, "source": "app"}
 
 
 def test_a_forger_who_is_first_makes_the_genuine_reports_contested_not_read(
@@ -78,6 +79,42 @@ def test_a_forger_who_is_first_makes_the_genuine_reports_contested_not_read(
         release = live.client("analyst").release("news", 1)
         assert release.contested == N
         assert sum(total.total for total in release.totals) == 0  # user-3's reward is in none
+
+
+def test_a_token_that_has_reported_nothing_takes_the_reporting_from_nobody(stores: Stores) -> None:
+    with serve(stores) as live:
+        begin(live)
+        second, successor = app(live, "second"), app(live, "third", succeeds="app")
+        post = httpx.post(
+            f"{live.url}/v1/campaigns/news/rounds/1/reports",
+            json={"reports": []},
+            headers={"Authorization": f"Bearer {live.tokens['second']}"},
+        )
+        assert post.json() == {"refused": []}
+        for empty in ({"nobody": 1.0}, {"user-0": 1.5}):
+            assert len(second.report("news", 1, empty)) == 1
+        genuine = live.client("app")
+        assert genuine.report("news", 1, {"user-0": 1.0}) == []
+        assert len(successor.report("news", 1, {"nobody": 1.0})) == 1
+        assert genuine.report("news", 1, dict.fromkeys(users(N), 1.0)) == []
+        finish(live)
+        release = live.client("analyst").release("news", 1)
+        assert (release.contested, sum(t.total for t in release.totals)) == (0, 10 * N)
+
+
+def test_the_audit_log_names_the_token_that_reports_with_each_release(stores: Stores) -> None:
+    with serve(stores) as live:
+        begin(live)
+        before = live.client("admin").audit()
+        live.client("app").report("news", 1, dict.fromkeys(users(N), 1.0))
+        assert live.client("admin").audit() == before  # its time would show a reporter
+        finish(live)
+        live.client("operator").open_round("news", 2, wait=0)
+        live.work()
+        app(live, "second", succeeds="app").report("news", 2, dict.fromkeys(users(N), 1.0))
+        finish(live, 2)
+        closed = [e for e in live.client("admin").audit() if e.action == "round.close"]
+        assert [entry.details["source"] for entry in closed] == ["app", "second"]
 
 
 def test_a_contested_round_is_withheld_where_the_campaign_refuses_them(stores: Stores) -> None:
@@ -147,6 +184,10 @@ def test_with_capabilities_a_device_reports_for_its_own_user_alone(stores: Store
         refused = client.report("news", 1, dict.fromkeys(("user-0", *stolen), 0.0),
                                 capabilities=stolen)  # fmt: skip
         assert [item.reason for item in refused] == ["bad-capability"] * 3
+        strange = own | {"user-1": "é", "user-2": "😀", "user-3": own["user-3"] + "\0"}
+        refused = client.report("news", 1, dict.fromkeys(users(N), 1.0), capabilities=strange)
+        refusals = [(item.user, item.reason) for item in refused]  # of these alone
+        assert refusals == [(f"user-{i}", "bad-capability") for i in (1, 2, 3)]
         assert client.report("news", 1, dict.fromkeys(users(N), 1.0), capabilities=own) == []
         finish(live)
         assert sum(t.total for t in live.client("analyst").release("news", 1).totals) == 10 * N

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import re
 import socket
+import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import unquote
 
 import httpx
 import pytest
@@ -292,6 +294,38 @@ def test_a_fault_inside_is_a_problem_and_the_service_goes_on(
     assert "737373" not in answer.text + caplog.text
     assert "fault RuntimeError at" in caplog.text
     assert send(live, one("1")).status_code == 200
+
+
+def test_a_fault_of_the_database_names_the_line_of_the_service_that_asked(
+    live: Live, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fill_disk(cursor: object, statement: str, parameters: object, context: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(live.aggregator.database.engine.dialect, "do_execute", fill_disk)
+        assert name(send(live, one("1"))) == "store-away"
+    assert re.search(r"fault OperationalError at report_queue\.py:\d+ < ", caplog.text)
+    assert "disk is full" not in caplog.text  # a message may tell too much
+
+
+@pytest.mark.parametrize("number", ["x", "1.0", "01", "+1", "1_0", "%201", "1e0", "٣"])
+def test_a_round_has_one_address(live: Live, number: str) -> None:
+    answer = send(live, one("1"), path=f"/v1/campaigns/news/rounds/{number}/reports")
+    assert name(answer) == "invalid-input"
+    got = repr(unquote(number))
+    assert answer.json()["detail"] == f"number must be a whole number in digits; got {got}."
+
+
+def test_a_refused_part_of_an_address_and_a_refused_choice_are_quoted(live: Live) -> None:
+    admin, app = ({"Authorization": f"Bearer {live.tokens[role]}"} for role in ("admin", "app"))
+    answer = httpx.get(f"{live.url}/v1/audit?after=zz", headers=admin)
+    assert answer.json()["detail"].startswith("after must be a valid integer")
+    assert answer.json()["detail"].endswith("; got 'zz'.")
+    answer = httpx.get(f"{live.url}/v1/campaigns/news/assignments?after=zz", headers=app)
+    assert answer.json()["detail"].endswith("; got 'zz'.")
+    answer = httpx.put(f"{live.url}/v1/tokens/x", json={"role": "king"}, headers=admin)
+    assert answer.json()["detail"].endswith("; got 'king'.")
 
 
 def test_sent_values_do_not_come_back_in_a_problem(live: Live) -> None:

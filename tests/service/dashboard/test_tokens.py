@@ -31,3 +31,5 @@ def test_tokens_are_shown_once_replaced_after_a_question_and_revoked(
         assert "plans no rounds" not in admin.send(path, name="app", role="app", campaigns="*").text
     assert admin.send("/tokens", name="a b", role="app", campaigns="*").status_code == 422
     assert admin.send("/tokens", name="a", role="king").status_code == 422
+    bound = admin.send("/tokens", name="a", role="monitor", campaigns="news")
+    assert (bound.status_code, "monitor token is for all campaigns" in bound.text) == (422, True)

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
-from tests.support.live import Live
-from tests.support.visits import FORM, Visitor
+from tests.support.live import Live, learning, serve
+from tests.support.stores import Stores
+from tests.support.visits import ARMS, CAMPAIGN, FORM, Visitor, create, play, wait
 
 from shoal.service.audit import RULES
+from shoal.service.dashboard.progress import campaign_view
 
 
 def test_the_anonymity_page_of_noisy_totals_says_so(live: Live, operator: Visitor) -> None:
@@ -18,3 +20,23 @@ def test_the_anonymity_page_of_noisy_totals_says_so(live: Live, operator: Visito
     assert "No round has been released yet; checked last on" in page
     assert "rules hold" not in page
     assert "2: duplicate report" in page
+
+
+def test_the_page_says_whose_estimates_it_has_from_the_first_release_on(
+    sqlite_stores: Stores,
+) -> None:
+    with serve(sqlite_stores) as live, learning(live):
+        create(live)
+        play(live, 1)
+        view = campaign_view(live.aggregator, CAMPAIGN)
+        assert not view.estimates.by_learner  # they come with a plan
+        caption = view.words["caption_estimates"]
+        assert "where its policy gives one, comes with the next plan" in caption
+        assert "gives no estimate of its own" not in caption
+        assert "estimated from released averages" in view.words["lift_note"]
+        live.client("operator").open_round(CAMPAIGN, 2)
+        wait(lambda: campaign_view(live.aggregator, CAMPAIGN).estimates.by_learner)
+        view = campaign_view(live.aggregator, CAMPAIGN)
+        best = view.estimates.mean[ARMS.index("sport")]
+        assert f"by the learner's estimate: {best:.3f}." in view.words["caption_reward"]
+        assert view.words["lift_note"].endswith("(95 %), estimated: there is no holdout")

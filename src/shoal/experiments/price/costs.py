@@ -327,6 +327,7 @@ class Price:
                 for cost, curve in zip(self.costs, self.curves, strict=True)
             },
             "recommended": self.recommended and self.recommended.min_group_size,
+            "doubts": [] if self.population is None else list(self.population.doubts),
             "notes": self.notes,
             "recommendation": self.recommendation,
         }

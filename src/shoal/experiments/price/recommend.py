@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from shoal.environments import REWARDS
 from shoal.experiments.statistics import Interval, students_quantile
 from shoal.model.plurals import count
 
@@ -110,8 +111,14 @@ def recommendation(price: Price) -> str:
     sentence = _sentence(price)
     if price.population is None or not price.population.doubts or not candidates(price):
         return sentence
-    begin = "Only if the doubts about this log (in the notes) can be ruled out"
-    return f"{begin}: {sentence[0].lower()}{sentence[1:]}"
+    doubts = "the doubts about this log (in the notes)"
+    if price.recommended is not None:
+        begin = f"Only if {doubts} can be ruled out: "
+    elif price.more_runs is None:
+        begin = f"As long as {doubts} stand, "
+    else:
+        begin = f"As long as {doubts} stand, show everyone the best single arm; without them "
+    return f"{begin}{sentence[0].lower()}{sentence[1:]}"
 
 
 def _sentence(price: Price) -> str:
@@ -201,6 +208,9 @@ def passes_in_words(cost: Cost, *, never: str) -> str:
 
 def gain_parts(price: Price, gain: Interval) -> tuple[str, str, str]:
     """Return a gain over the best arm and its ends: in percent where that has a meaning."""
+    kind = price.config.get("rewards")
+    if kind in REWARDS and REWARDS[kind].bounded:
+        gain = gain.within(-price.best_arm, 1.0)  # nobody loses more than all
     values = (gain.mean, gain.low, gain.high)
     middle, low, high = price.scale.parts_in_words(values, price.best_arm)
     return middle if "%" in middle else f"{middle} a round", low, high

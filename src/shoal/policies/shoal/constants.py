@@ -1,10 +1,9 @@
 """The constants of both learners, each with its unit and with what chose it.
 
 *Model* says what the normal model needs, *guard* keeps numbers finite, *cost* bounds the work of a
-round. What was chosen by regret is shown as it is in docs/benchmarks: on instances of every kind
-(regret.md), growing horizons (growth.md), drawn instances (survey.md), large populations
-(populations.md) and real conditions (conditions.md); the reasons are in docs/decisions/flagship.md,
-the formulas in docs/theory.md.
+round. What was chosen by regret names the page of docs/benchmarks with the instances that it is
+for; sensitivity.md shows every constant halved and doubled. The reasons are in
+docs/decisions/flagship.md, the formulas in docs/theory.md.
 """
 
 from typing import NamedTuple
@@ -67,7 +66,7 @@ class PopulationConstants(NamedTuple):
     unknown_rounds: float = 100.0  # rounds expected at first without a horizon; survey.md
     unknown_growth: float = 1.0  # more of them per round played; survey.md
     max_period: int = 4  # rounds between a user's decisions; cost: more regret was not measured
-    period_parts: int = 4  # at least as many decisions in the rounds played, and in those left
+    period_parts: int = 4  # at least as many decisions in the rounds played, and left; cost
     max_group_factor: int = 3  # times the least group size; beyond, merging does as well: cost
     report_rate_smoothing: float = 0.2  # weight of one round in the rate of reports; conditions.md
     attempts: int = 3  # rounds in which a new arm is tried, as too few may report; survey.md

@@ -101,6 +101,11 @@ class Cache(Generic[Key, Value]):
             self._version += 1
             self._values.pop(key, None)
 
+    def drop_all(self, is_stale: Callable[[Key], bool]) -> None:
+        """Forget all values with such keys."""
+        for key in filter(is_stale, list(self._values)):
+            self.drop(key)
+
     def _keep(self, key: Key, value: Value) -> None:
         self._values[key] = value
         if not self._max_size:

@@ -167,6 +167,12 @@ class Directory:
         with self._database.read() as connection:
             return ending_of(connection, name) == ARCHIVED
 
+    def archived(self) -> set[str]:
+        """Return the names of the campaigns that were archived."""
+        table = store.campaigns
+        with self._database.read() as connection:
+            return set(connection.scalars(select(table.c.name).where(table.c.ending == ARCHIVED)))
+
     def created_at(self, name: str) -> int:
         """Return when a campaign was created."""
         table = store.campaigns
@@ -211,6 +217,7 @@ class Directory:
         """Play an arm no more from round ``number`` on; False where it is retired already."""
         with self.lock, self._campaigns.write(name) as connection:
             campaign, known = load(connection, name)
+            require_running(connection, name)
             until = {state.name: state.until for state in known}
             if arm not in until:
                 raise ProblemError(problems.UNKNOWN_ARM, f"Got {arm!r}.")

@@ -1,7 +1,9 @@
 """How a campaign ends: archived, which forgets people and keeps totals, then deleted.
 
-An archived campaign opens no round and takes no user. Its users' names are replaced, and who was
-behind a total is forgotten, so that nothing can be learnt again from its releases. Deleting removes
+An archived campaign opens no round and takes no user. Its users' names are replaced. Its plans (who
+played which arm, and with whom), who was held out and who was behind a total are deleted: nothing
+can be learnt again from its releases, which stay as they are. The learner is told to forget its
+state. Deleting removes
 every row of it but one: its name is never given again, because the learner, which remembers how far
 the campaign was, would take a new one for it.
 """
@@ -47,6 +49,7 @@ class Endings:
             _forget_people(connection, name)
             self._end(connection, name, ARCHIVED)
         self._directory.drop(name)
+        self._rounds.drop_plans(name)
         return True
 
     def _require_idle(self, name: str) -> None:
@@ -91,12 +94,15 @@ class Endings:
 
 
 def _forget_people(connection: Connection, name: str) -> None:
-    """Replace users' names as erasing each of them would, and forget who was behind a total."""
+    """Replace users' names as erasing each of them would, and forget who played and was counted."""
     seats = store.seats
     nobody = literal("(erased ") + cast(seats.c.seat, Text) + literal(")")
     people = update(seats).where(seats.c.campaign == name)
     connection.execute(people.values(user_id=nobody, active=False))
+    held_out = update(store.campaigns).where(store.campaigns.c.name == name)
+    connection.execute(held_out.values(holdout=None))
     table = store.rounds
+    connection.execute(update(table).where(table.c.campaign == name).values(arms=None, groups=None))
     of_campaign = select(table.c.id).where(table.c.campaign == name)
     behind = update(store.releases).where(store.releases.c.round_id.in_(of_campaign))
     connection.execute(behind.values(reporters=b"", counted=b""))

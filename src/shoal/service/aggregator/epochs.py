@@ -58,6 +58,18 @@ class Epochs:
         """Return how far the learner is in a campaign, None before it is known."""
         return self._progress.get(name)
 
+    def shown(self, name: str) -> int | None:
+        """Return the last round that people may see, None before the learner has synced.
+
+        Of an archived campaign it is the last one: the learner had all of them on record, and has
+        forgotten them since.
+        """
+        if self._directory.is_archived(name):
+            last = self._rounds.latest(name)
+            return last.number if last else 0
+        progress = self._progress.get(name)
+        return None if progress is None else progress.learnt
+
     def ahead(self, name: str) -> int | None:
         """Return the round that the learner says it knows of beyond this store's, if any."""
         claim = self._claims.get(name)
@@ -94,7 +106,7 @@ class Epochs:
         """
         self.heard_at = self._clock()
         work: list[RoundRecord] = []
-        names = self._directory.names()
+        names, archived = self._directory.names(), self._directory.archived()
         for name in self._claims.keys() - names:  # deleted since
             del self._claims[name]
         for name in filter(covers, names):
@@ -103,7 +115,7 @@ class Epochs:
             last = self._rounds.latest(name)
             self._record(name, last, current)
             (self._quarantined.add if name in quarantined else self._quarantined.discard)(name)
-            if last is None or name in self._claims or name in quarantined:
+            if last is None or name in self._claims or name in quarantined or name in archived:
                 continue
             done = current.learnt if last.state in (RELEASED, ABANDONED) else current.planned
             if last.state == WANTED or last.number > done:

@@ -40,6 +40,7 @@ from shoal.service.aggregator.holdout import (
 )
 from shoal.service.aggregator.keys import RoundKeys
 from shoal.service.aggregator.rounds import FrozenPlan, RoundRecord, Rounds
+from shoal.service.aggregator.sources import source_of
 from shoal.service.aggregator.witness import Witness
 from shoal.service.campaign import Campaign
 from shoal.service.clock import Clock
@@ -261,7 +262,7 @@ class Releases:
         connection.execute(closed.values(state=rounds.RELEASED, closed_at=now))
         released = {"campaign": name, "number": number, "at": now}
         connection.execute(insert(store.release_times).values(released))
-        details = {"round": number, "contested": contested}
+        details = {"round": number, "contested": contested, "source": source_of(connection, name)}
         audit_log.append(connection, "round.close", campaign=name, now=now, **details)
         if self._witness is not None:  # before anyone can see the release
             self._witness.note(connection, name, number)
@@ -278,8 +279,7 @@ class Releases:
     def shown(self, name: str) -> int | None:
         """Return the last round that people may see, None before the learner has synced."""
         self._directory.campaign(name)
-        progress = self._epochs.progress(name)
-        return None if progress is None else progress.learnt
+        return self._epochs.shown(name)
 
     def n_contested(self, name: str) -> int:
         """Return how many reports were contested in the rounds that people may see."""

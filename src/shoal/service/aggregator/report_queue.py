@@ -130,7 +130,10 @@ class ReportQueue:
         batch = ReportBatch(
             round_id, plan.groups, seats[valid], steps[valid], valid, refused, source
         )
-        self._waiting.put(batch)
+        if valid.size:
+            self._waiting.put(batch)
+        else:  # nothing to count: it changes nothing, and makes nobody the one that reports
+            batch.answer.set_result(refused)
         return batch.answer
 
     def close(self) -> None:

@@ -241,6 +241,10 @@ class Rounds:
         """Return a round's row and its frozen plan, or refuse its number."""
         return self._plans.get((name, number))
 
+    def drop_plans(self, name: str) -> None:
+        """Forget the plans of a campaign, which are not stored any more."""
+        self._plans.drop_all(lambda place: place[0] == name)
+
     def cached_round(self, name: str, number: int | None) -> int | None:
         """Return a round's number, by default the last's, if no look-up in it needs the store."""
         if number is None:
@@ -347,6 +351,7 @@ def _load_plan(connection: Connection, place: tuple[str, int]) -> tuple[int, Fro
     round_ = find(connection, campaign, number)
     plan = load_plan(connection, round_.id)
     if plan is None:
+        campaigns.require_running(connection, campaign)
         abandoned = round_.state == ABANDONED
         raise ProblemError(problems.ROUND_ABANDONED if abandoned else problems.ROUND_NOT_OPEN)
     return round_.id, plan

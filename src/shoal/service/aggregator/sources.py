@@ -1,7 +1,8 @@
 """Who reports: one token in a campaign, the first that does, until its successor takes over.
 
-A successor is named so. Reports by any other token are contested: they are refused, and their
-number is released.
+A successor is named so. Only a report that can be counted makes a token the one that reports.
+Reports by any other token are contested: they are refused, and their number is released. Each
+release's entry in the audit log names the token: an entry of its own would show when a report came.
 """
 
 from typing import NamedTuple
@@ -33,6 +34,12 @@ def lock_for_reports(connection: Connection, round_id: int) -> tuple[str, str | 
     """Return a round's state and the token that reports in its campaign; lock the round."""
     row = connection.execute(_LOCK, {"round_id": round_id}).one()
     return row.state, row.source
+
+
+def source_of(connection: Connection, campaign: str) -> str | None:
+    """Return the token that reports in a campaign, None before the first report."""
+    table = store.campaigns
+    return connection.scalar(select(table.c.source).where(table.c.name == campaign))
 
 
 def set_source(connection: Connection, round_id: int, source: str | None) -> None:

@@ -59,12 +59,20 @@ async def read_tasks(known: SyncBody, aggregator: Service, holder: LearnerToken)
         quarantined=frozenset(known.quarantined),
         deleted=known.deleted,
     )
-    is_deleted = aggregator.directory.is_deleted
-    names = await run_in_threadpool(lambda: [name for name in known.campaigns if is_deleted(name)])
-    seconds = 0.0 if names else known.wait
+    deleted, archived = await run_in_threadpool(_ended, aggregator, known)
+    seconds = 0.0 if deleted or archived else known.wait
     rounds = await aggregator.notifier.poll(sync, until=bool, seconds=seconds)
     tasks = await run_in_threadpool(lambda: [_task(aggregator, round_) for round_ in rounds])
-    return Response(msgspec.json.encode(wire.TaskList(tasks, names)), media_type=JSON)
+    work = wire.TaskList(tasks, deleted, archived)
+    return Response(msgspec.json.encode(work), media_type=JSON)
+
+
+def _ended(aggregator: Aggregator, known: wire.Sync) -> tuple[list[str], list[str]]:
+    """Return the campaigns that were deleted, and those archived of which something is learnt."""
+    deleted = [name for name in known.campaigns if aggregator.directory.is_deleted(name)]
+    archived = aggregator.directory.archived()
+    learnt = [name for name, progress in known.campaigns.items() if progress.learnt]
+    return deleted, [name for name in learnt if name in archived]
 
 
 def _task(aggregator: Aggregator, round_: RoundRecord) -> wire.Task:

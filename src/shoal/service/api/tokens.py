@@ -13,7 +13,15 @@ from shoal.service.campaign import NAME
 from shoal.service.clock import DAY, HOUR
 from shoal.service.problems import INVALID, ProblemError
 from shoal.service.web.access import Service, TokenFirst, allow
-from shoal.wire import BOUND, EVERY_CAMPAIGN, AuditPage, IssuedToken, Role, TokenList
+from shoal.wire import (
+    BOUND,
+    EVERY_CAMPAIGN,
+    UNBOUND,
+    AuditPage,
+    IssuedToken,
+    Role,
+    TokenList,
+)
 
 router = APIRouter(prefix="/v1", route_class=TokenFirst)
 
@@ -55,8 +63,11 @@ def issue_token(name: TokenName, request: TokenBody, aggregator: Service) -> Iss
     if campaigns is None and role in BOUND:
         rule = f"campaigns must name the campaigns of a token of role {role}, or * for all."
         raise ProblemError(INVALID, rule)
-    if role == "admin" and campaigns not in (None, [EVERY_CAMPAIGN]):
-        raise ProblemError(INVALID, "campaigns must be left out for a token of role admin.")
+    if role in UNBOUND and campaigns not in (None, [EVERY_CAMPAIGN]):
+        got = f"got {', '.join(campaigns)[:40]!r}"
+        raise ProblemError(
+            INVALID, f"campaigns must be left out for a token of role {role}; {got}."
+        )
     if request.succeeds is not None and role != "app":
         raise ProblemError(INVALID, "succeeds must be left out but for a token of role app.")
     days = request.expires_days

@@ -23,7 +23,7 @@ class CheckedRule:
 
 
 def run(aggregator: Aggregator, name: str) -> None:
-    """Check a campaign against every rule, and store the results."""
+    """Check a campaign against every rule that can be checked, and store the results."""
     aggregator.directory.campaign(name)
     result = audit(aggregator.database, name)
     table = store.checks
@@ -33,7 +33,8 @@ def run(aggregator: Aggregator, name: str) -> None:
         for rule, faults in result.faults.items()
     ]
     with aggregator.database.write() as connection:
-        connection.execute(delete(table).where(table.c.campaign == name))
+        again = table.c.rule.in_(result.faults)
+        connection.execute(delete(table).where(table.c.campaign == name, again))
         connection.execute(insert(table), rows)
 
 
@@ -69,8 +70,11 @@ def latest(aggregator: Aggregator, name: str) -> list[CheckedRule]:
 
 
 def verdict(checked: list[CheckedRule], *, exact: bool) -> str:
-    """Return what the last checks say together; with noise some rules can't be checked."""
-    rules = [item for item in checked if exact or not item.rule.exact]
+    """Return what the last checks say together.
+
+    With noise some rules can't be checked, nor some of a campaign that was archived before a check.
+    """
+    rules = [item for item in checked if (exact or not item.rule.exact) and item.ran_at is not None]
     times = [item.ran_at for item in rules if item.ran_at is not None]
     if not times:
         return "No rule has been checked yet: nothing was released, or only seconds ago."

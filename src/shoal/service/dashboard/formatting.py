@@ -159,9 +159,10 @@ def _estimated_lift(series: Series, *, measured: bool) -> dict[str, str]:
     if math.isnan(half_width):
         return {"lift": NOT_MEASURED if series.n_released else MISSING, "lift_note": "no holdout"}
     low, high = signed(max(-1.0, mean - half_width)), signed(min(1.0, mean + half_width))
+    how = "estimated" if series.estimates.by_learner else "estimated from released averages"
     return {
         "lift": signed(mean),
-        "lift_note": f"{low} to {high} (95 %), estimated: there is no holdout",
+        "lift_note": f"{low} to {high} (95 %), {how}: there is no holdout",
     }
 
 
@@ -275,7 +276,12 @@ def _estimates(series: Series, campaign: Campaign) -> str:
             "of its model. Where few still play an arm, it rests on those who like it." + users
         )
     noise = ", noise and all" if campaign.noise else ""
+    which = (
+        "An estimate of the learner's own, where its policy gives one, comes with the next plan"
+        if series.n_released == 1
+        else "This policy gives no estimate of its own"
+    )
     return (
-        f"The released average of those who played each arm, with a 95 % interval{noise}. This "
-        "policy gives no estimate of its own; who plays an arm is not everyone."
+        f"The released average of those who played each arm, with a 95 % interval{noise}. {which}; "
+        "who plays an arm is not everyone."
     )

@@ -158,7 +158,8 @@ def archive_campaign(name: Name, form: OperatorForm, page: OperatorPage) -> Resp
         return page.confirm(
             title=f"Archive {name}?",
             warning="It ends for good: no round can be opened, and nobody can join. Its released "
-            "totals stay. Its users' names, and who was behind a total, are forgotten.",
+            "totals stay. Its users' names, who played which arm with whom, who was behind a "
+            "total, and what the learner has learnt are forgotten.",
             button="Archive it", back=f"/campaigns/{name}",
         )  # fmt: skip
     page.aggregator.endings.archive(name)

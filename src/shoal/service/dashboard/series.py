@@ -159,8 +159,7 @@ def _read(
         means = np.array([means_of.get(int(b), unknown) for b in buckets]).reshape(-1, n_arms)
     else:
         means, estimates = _released_averages(sums, noise)
-    offered = np.where(is_offered, means, np.nan)
-    best_offered = float(_largest(offered)[-1]) if len(means) else np.nan
+    best_offered = _best_offered(means, estimates, is_offered & np.isfinite(first_reported))
     end = nth_released(connection, name, shown, AVERAGED_ROUNDS, newest=False)
     start = nth_released(connection, name, shown, AVERAGED_ROUNDS, newest=True)
     first, _, _ = _reward(connection, name, 1, end, steps)
@@ -175,6 +174,18 @@ def _read(
         Z_95 * float(np.sqrt(totals * noise)), reporters,
         read_lift(connection, name, shown, steps, noise=noise) if campaign.holdout else None,
     )  # fmt: skip
+
+
+def _best_offered(means: FloatArray, estimates: ArmIntervals, mask: BoolArray) -> float:
+    """Return the last mean of the best arm in a mask, NaN for none.
+
+    It is that of the last point in ``means``, (n_points, n_arms), or of the latest ``estimates``
+    where that point has none: the first round was played without one.
+    """
+    if not len(means):
+        return np.nan
+    last = means[-1] if np.isfinite(means[-1]).any() else estimates.means
+    return float(_largest(np.where(mask, last, np.nan)))
 
 
 def _by_column(

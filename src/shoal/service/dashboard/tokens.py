@@ -10,7 +10,7 @@ from shoal.service.clock import DAY, HOUR
 from shoal.service.dashboard.auth import AdminForm, AdminPage, StaffPage, field
 from shoal.service.dashboard.rendering import PageRequest, PageRoute, redirect
 from shoal.service.problems import ProblemError
-from shoal.wire import BOUND, EVERY_CAMPAIGN
+from shoal.wire import BOUND, EVERY_CAMPAIGN, UNBOUND
 
 router = APIRouter(prefix="/tokens", route_class=PageRoute, include_in_schema=False)
 
@@ -37,8 +37,8 @@ def create_token(form: AdminForm, page: AdminPage) -> Response:
         return _tokens(page, error="The role must be one of those in the list.")
     if not scope and role in BOUND:
         return _tokens(page, error=f"Name the campaigns of the {role} token, or * for all.")
-    if scope not in ([], [EVERY_CAMPAIGN]) and role == "admin":
-        return _tokens(page, error="An admin's token is for all campaigns: name none.")
+    if scope not in ([], [EVERY_CAMPAIGN]) and role in UNBOUND:
+        return _tokens(page, error=f"The {role} token is for all campaigns: name none.")
     if not all(part == EVERY_CAMPAIGN or re.fullmatch(NAME, part) for part in scope):
         return _tokens(page, error="Campaigns must be names, or * for all of them.")
     if days and not (days.isascii() and days.isdecimal() and 1 <= int(days[:9]) <= MAX_DAYS):

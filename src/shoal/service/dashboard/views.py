@@ -92,6 +92,7 @@ def show_anonymity(name: Name, page: ReaderPage) -> Response:
         series=series,
         homogeneous=homogeneous(series, campaign),
         alarming=is_alarming(series),
+        archived=page.aggregator.directory.is_archived(name),
         contested=page.aggregator.releases.n_contested(name),
         abandoned=page.aggregator.n_abandoned(name),
         checked=(checked := checks.latest(page.aggregator, name)),

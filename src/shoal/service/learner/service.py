@@ -58,8 +58,7 @@ class Learner:
 
     def work(self, *, wait: float) -> int:
         """Do all tasks there are, waiting up to ``wait`` seconds for some; return how many."""
-        self._stale.update(self._records.forget_asked())
-        self._load_stale()
+        self._forget_asked()
         progress = (
             self.quarantined
             | self._undefined
@@ -80,6 +79,9 @@ class Learner:
             self._deleted = self._records.deleted()
             for known in (self.runs, self.quarantined, self._undefined):
                 known.pop(name, None)
+        for name in answer.archived:
+            self._records.ask_to_relearn(name)  # if an old backup of the aggregator has it again
+        self._forget_asked()
         for task in tasks:
             try:
                 self._advance(task)
@@ -114,6 +116,11 @@ class Learner:
             log.info(
                 "compiling, once: the first %s on a machine may take a minute or two", self._step
             )
+
+    def _forget_asked(self) -> None:
+        """Forget what is to be learnt again."""
+        self._stale.update(self._records.forget_asked())
+        self._load_stale()
 
     def _load_stale(self) -> None:
         """Read runs from the store; a campaign whose state is damaged is left alone."""

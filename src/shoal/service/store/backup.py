@@ -7,7 +7,6 @@ them.
 """
 
 import gzip
-import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +18,8 @@ from sqlalchemy import Connection, MetaData, func, insert, select, text
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from shoal.errors import InvalidInputError
-from shoal.service.store.database import DIALECTS, Database
+from shoal.files import open_atomically
+from shoal.service.store.database import DIALECTS, Database, reason_of
 from shoal.service.store.migrate import StoreRole, current, upgrade_within
 
 _FORMAT = "shoal-backup-1"
@@ -52,26 +52,34 @@ class Rows(msgspec.Struct):
 
 
 def back_up(database: Database, role: StoreRole, file: Path) -> int:
-    """Write every row of the store to a new file of its owner; return how many."""
+    """Write every row of the store to a new file of its owner, or none; return how many."""
     version = current(database)
     if version is None:
         raise InvalidInputError(
             f"the {role}'s store must not be empty to be backed up; nothing is at {database.place}."
         )
+    try:
+        with (
+            open_atomically(file, mode=0o600, overwrite=False) as raw,
+            gzip.GzipFile("", "wb", 1, raw) as out,
+            database.read() as connection,
+        ):
+            _write(out, Header(_FORMAT, role, version))
+            return _copy_rows(connection, out)
+    except OSError as error:  # the file's fault, not the store's
+        raise InvalidInputError(
+            f"file must be a new file that can be written whole; {file}: {reason_of(error)}"
+        ) from None
+
+
+def _copy_rows(connection: Connection, out: gzip.GzipFile) -> int:
     count = 0
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with (
-        os.fdopen(descriptor, "wb") as raw,
-        gzip.GzipFile("", "wb", 1, raw) as out,
-        database.read() as connection,
-    ):
-        _write(out, Header(_FORMAT, role, version))
-        for table in _tables(connection).sorted_tables:
-            result = connection.execution_options(yield_per=_ROWS).execute(select(table))
-            for part in result.partitions():
-                rows = [{str(name): value for name, value in row._mapping.items()} for row in part]
-                _write(out, Rows(str(table.name), rows))
-                count += len(part)
+    for table in _tables(connection).sorted_tables:
+        result = connection.execution_options(yield_per=_ROWS).execute(select(table))
+        for part in result.partitions():
+            rows = [{str(name): value for name, value in row._mapping.items()} for row in part]
+            _write(out, Rows(str(table.name), rows))
+            count += len(part)
     return count
 
 
@@ -82,7 +90,7 @@ def restore(database: Database, role: StoreRole, file: Path) -> int:
     """
     if current(database) is not None:
         raise InvalidInputError(f"the {role}'s store must be empty to be restored into.")
-    with gzip.open(file, "rb") as source:
+    with _open_backup(file) as source:
         records = _read(source, file)
         try:
             header = msgspec.msgpack.decode(next(records, b""), type=Header)
@@ -96,6 +104,13 @@ def restore(database: Database, role: StoreRole, file: Path) -> int:
             upgrade_within(connection, role)
     database.protect()
     return count
+
+
+def _open_backup(file: Path) -> gzip.GzipFile:
+    try:
+        return gzip.open(file, "rb")
+    except OSError as error:
+        raise InvalidInputError(f"file must be a backup by Shoal; {reason_of(error)}") from None
 
 
 @contextmanager

@@ -28,7 +28,13 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DisconnectionError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    DisconnectionError,
+    OperationalError,
+    SQLAlchemyError,
+)
 
 from shoal.errors import InvalidInputError, ShoalError
 
@@ -171,6 +177,27 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+
+
+@contextmanager
+def opened(url: str, role: str) -> Iterator[Database]:
+    """Open a role's store for one command; where it can't be used, say why in one line."""
+    database = Database(url)
+    try:
+        yield database
+    except (OSError, SQLAlchemyError) as error:
+        place = database.place
+        raise ShoalError(
+            f"the {role}'s store at {place} can't be used: {reason_of(error)}"
+        ) from None
+    finally:
+        database.close()
+
+
+def reason_of(error: Exception) -> str:
+    """Return an error's cause in one line."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return f"{' '.join(str(cause).split()).rstrip('.')}."
 
 
 def _prepare_postgresql(engine: Engine, read_only: bool) -> None:

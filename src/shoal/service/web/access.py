@@ -1,11 +1,13 @@
 """Who may call a route: the token's role and campaigns decide, and each route names its roles."""
 
+import re
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request, Response
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import BeforeValidator
 
 from shoal.service.actor import ACTOR
 from shoal.service.aggregator import Aggregator
@@ -31,7 +33,20 @@ async def service(request: Request) -> Aggregator:
 Service = Annotated[Aggregator, Depends(service)]
 Name = Annotated[str, Path(pattern=NAME, description="A name of your own making.")]
 User = Annotated[str, Path(pattern=USER)]
-Number = Annotated[int, Path(ge=1, le=2**31 - 1, description="Rounds count from 1.")]
+
+
+def _whole_number(text: str) -> str:
+    """Refuse what Python would read as a number too: each round has one address."""
+    if not re.fullmatch(r"0|[1-9][0-9]*", text, re.ASCII):
+        raise ValueError(f"must be a whole number in digits; got {text[:40]!r}")
+    return text
+
+
+Number = Annotated[
+    int,
+    BeforeValidator(_whole_number),
+    Path(ge=1, le=2**31 - 1, description="Rounds count from 1."),
+]
 
 
 def allow(*roles: Role) -> Any:

@@ -91,23 +91,28 @@ def _broken_rules(errors: Sequence[dict[str, Any]]) -> str:
 
 
 def _broken_rule(error: dict[str, Any]) -> str:
-    """Return the field, the rule and, of a number or a name, the value; no other text comes back.
+    """Return the field, the rule and, of a number, a name or a part of the address, the value.
+
+    No other text comes back.
 
     >>> _broken_rule({"type": "int_type", "loc": ("body", "seats"), "input": "5",
     ...               "msg": "Input should be a valid integer"})
     "seats must be a valid integer; got '5'"
     """
     place, kind = ".".join(map(str, error["loc"][1:])) or "body", error["type"]
+    value = error["input"]
     if kind == "value_error":  # the campaign's own, which names what it got
         text = str(error["ctx"]["error"])
         return f"{place} {text}" if text.startswith("must ") else text
     if kind == "string_pattern_mismatch":
         rule = PATTERN_RULES.get(error["ctx"]["pattern"], "must be written otherwise")
-        return f"{place} {rule}; got {error['input'][:40]!r}"
+        return f"{place} {rule}; got {value[:40]!r}"
     rule = re.sub(r"^\w+ should ", "must ", error["msg"])
     if not rule.startswith("must "):  # "Field required"
         return f"{place}: {rule}"
-    got = f"; got {_got(error['input'])}" if kind in _OF_NUMBERS else ""
+    if isinstance(value, str) and (kind == "literal_error" or error["loc"][0] in ("path", "query")):
+        return f"{place} {rule}; got {value[:40]!r}"
+    got = f"; got {_got(value)}" if kind in _OF_NUMBERS else ""
     return f"{place} {rule}{got}"
 
 

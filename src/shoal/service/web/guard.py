@@ -10,10 +10,12 @@ import asyncio
 import logging
 import time
 import traceback
+from pathlib import Path
 
 from sqlalchemy.exc import OperationalError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+import shoal
 from shoal.service.campaign import MOST_SEATS
 from shoal.service.problems import BUSY, FAULT, SLOW, STORE_AWAY, TOO_LARGE, ProblemError
 from shoal.service.web.answers import problem
@@ -23,6 +25,7 @@ log = logging.getLogger("shoal.service")
 
 MAX_REQUESTS = 1000  # that have arrived and are not answered, as where the store is locked
 HEALTH = "/health"  # waits for nothing
+_PACKAGE = str(Path(shoal.__file__).parent)
 HTTP_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
@@ -118,6 +121,8 @@ class Guard:
 
 
 def places(error: Exception) -> str:
-    """Return where an error was raised, without its message."""
-    frames = traceback.extract_tb(error.__traceback__)[-3:]
-    return " < ".join(f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}" for frame in frames)
+    """Return where an error was raised, without its message: in this package, and at last."""
+    frames = traceback.extract_tb(error.__traceback__)
+    service_frames = [frame for frame in frames[:-1] if frame.filename.startswith(_PACKAGE)]
+    shown = [*service_frames[-3:], *frames[-1:]]
+    return " < ".join(f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}" for frame in shown)
