@@ -51,11 +51,11 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a list that joins": (
         lambda: Roster(["ana"], arms=["x"], seats=3).join([1]),
-        r"user must be known by what can be a key of a dict; got \[1\]",
+        r"users must be ids that can be keys of a dict; got \[1\]",
     ),
     "a tuple of lists that joins": (
         lambda: Roster([([1],)], arms=["x"]),
-        r"users must be known by what can be a key of a dict; got \(\[1\],\)",
+        r"users must be ids that can be keys of a dict; got \(\[1\],\)",
     ),
     "a seed of a population": (
         lambda: draw(None, 10, 3),
@@ -71,10 +71,6 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "an instance beside means": (
         lambda: compare(means=MEANS, instance="linear", **RULES),
-        "instance must be left out beside means; got 'linear'",
-    ),
-    "an instance beside means to simulate": (
-        lambda: simulate("random", MEANS, instance="linear", **RULES),
         "instance must be left out beside means; got 'linear'",
     ),
     "options of instances beside means": (

@@ -98,15 +98,22 @@ def test_compare_takes_ones_own_means_and_options_and_prints_json(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("command", "line"), [("simulate", "Run: {}"), ("compare", "Records and configuration: {}")]
+    ("command", "line"),
+    [
+        ("simulate random", "Run: {}"),
+        ("compare --policies random --runs 1", "Records and configuration: {}"),
+        ("research decompose active.json --demand 4", "Assignments: {}"),
+    ],
 )
 def test_what_was_written_has_no_figure_where_none_can_be_drawn(
     command: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for place in ("options", command):
+    monkeypatch.chdir(tmp_path)
+    Path("active.json").write_text(json.dumps([[0, 1]] * 10))
+    for place in ("options", "simulate", "compare", "decompose"):
         monkeypatch.setattr(f"shoal.cli.{place}.missing", lambda extra: "altair is missing.")
-    policies = ["random"] if command == "simulate" else ["--policies", "random", "--runs", "1"]
-    done = run(command, *policies, *SMALL, "--out", str(tmp_path / "out"))
+    sizes = [] if command.startswith("research") else SMALL
+    done = run(*command.split(), *sizes, "--out", str(tmp_path / "out"))
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines()[-1] == line.format(tmp_path / "out")
 
@@ -254,7 +261,7 @@ def test_other_numbers_than_those_of_the_means_are_refused(
     option = "--instance" if command[0] == "simulate" else "--instances"
     done = run(*command, *known, option, "linear")
     assert done.exit_code == 2
-    assert f"{option[2:]} must be left out beside means; got" in done.stderr
+    assert f"{option[2:]} must be left out beside" in done.stderr
 
 
 def test_means_outside_zero_and_one_are_refused_with_their_place(tmp_path: Path) -> None:

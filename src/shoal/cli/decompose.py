@@ -92,7 +92,8 @@ def command(
         [(str(demand), *(summary[name] for name in shown), certificate.reason or "holds")],
     )
     if out:
-        click.echo(f"Assignments and picture: {out}")
+        contents = "Assignments" if missing("figures") else "Assignments and picture"
+        click.echo(f"{contents}: {out}")
 
 
 def _draw(

@@ -75,8 +75,12 @@ def command(
                 policy, n_shards=n_shards, engine=engine, progress=tick, **experiment
             )
         elif means_file:
-            means = load_means(means_file)
-            run = simulate(policy, means, progress=tick, **options.beside_means(experiment))
+            experiment = options.beside_means(experiment)
+            if "instance" in experiment:
+                raise InvalidInputError(
+                    f"--instance must be left out beside --means; got {experiment['instance']!r}."
+                )
+            run = simulate(policy, load_means(means_file), progress=tick, **experiment)
         else:
             run = simulate(policy, progress=tick, **experiment)
     if as_json:

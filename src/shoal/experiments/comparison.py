@@ -140,10 +140,11 @@ def as_lists(
     means: ArrayLike | None = None,
 ) -> tuple[Sequence[str], list[Any]]:
     """Return both as lists: one name stands for a list of one. Means leave no instances to draw."""
-    if means is not None and instances is not None:
-        raise InvalidInputError(
-            f"instances must be left out beside means; got {shortened(instances)}."
-        )
+    for name, value in (("instances", instances), ("instance", setting.get("instance"))):
+        if means is not None and value is not None:
+            raise InvalidInputError(
+                f"{name} must be left out beside means; got {shortened(value)}."
+            )
     if instances is None:
         instances = (setting["instance"],) if "instance" in setting else PAPER_INSTANCES
     elif "instance" in setting:

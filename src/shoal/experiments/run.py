@@ -61,8 +61,8 @@ def simulate(
     options
         Options of the policy.
     tuned
-        Start from the options that ``shoal tune`` chose for the class of instances, those of
-        "uniform" where none were; False starts from the policy's defaults.
+        Start from the options that ``shoal tune`` chose for the class of instances (beside means,
+        ``instance`` names it), "uniform" where none were; False starts from the policy's defaults.
     n_checkpoints
         Rounds, evenly spread, at which the regret is recorded.
     progress

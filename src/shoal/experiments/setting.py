@@ -180,13 +180,11 @@ def check_arguments(function: Callable[..., Any], options: SettingOptions) -> No
 
 
 def check_shape(options: SettingOptions, n_users: int, n_arms: int) -> None:
-    """Refuse what the caller's means decide: other numbers of users and arms, and instances."""
-    for name, instance in (
-        ("instance", options.get("instance", GIVEN)),
-        ("instance_options", options.get("instance_options") or GIVEN),
-    ):
-        if instance != GIVEN:
-            raise InvalidInputError(f"{name} must be left out beside means; got {instance!r}.")
+    """Refuse what the caller's means decide: other numbers of users and arms, and how to draw."""
+    if options.get("instance_options"):
+        raise InvalidInputError(
+            f"instance_options must be left out beside means; got {options['instance_options']!r}."
+        )
     for name, value in (("n_users", n_users), ("n_arms", n_arms)):
         if options.get(name) not in (None, value):
             raise InvalidInputError(

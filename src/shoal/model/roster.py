@@ -88,7 +88,7 @@ class Roster:
 
     def join(self, user: Hashable) -> int:
         """Give a new user the next unused seat, and return it."""
-        key = _check_id("user", user)
+        key = _check_id("users", user)
         if key in self:
             raise InvalidInputError(f"user must join once; got {shortened(user)} again.")
         if self._taken >= self.n_seats:
@@ -223,6 +223,6 @@ def _check_id(name: str, value: Any) -> Any:
         hash(key)
     except TypeError:
         raise InvalidInputError(
-            f"{name} must be known by what can be a key of a dict; got {shortened(value)}."
+            f"{name} must be ids that can be keys of a dict; got {shortened(value)}."
         ) from None
     return key
