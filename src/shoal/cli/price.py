@@ -157,7 +157,8 @@ def command(
 
                 save(price_figure(content), folder / "price")
         if not as_json:
-            click.echo(f"Answer and figure: {out}")
+            contents = "Answer" if missing("figures") else "Answer and figure"
+            click.echo(f"{contents}: {out}")
 
 
 def _check_numbers(experiment: dict[str, Any]) -> None:

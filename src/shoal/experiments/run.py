@@ -32,6 +32,9 @@ from shoal.policies.tuned import resolve_options
 N_CHECKPOINTS = 200
 """Checkpoints of a run, unless the caller says otherwise."""
 
+MOST_SILENT = 1_000
+"""Rounds at most between two calls of ``progress``: a long run must hear of Ctrl-C."""
+
 STEPS = 20
 """An engine that keeps states saves so many in a run: a kill costs at most one part."""
 
@@ -206,7 +209,7 @@ class Play(Stateful):
     def finish(self, progress: Callable[[int], None] | None = None) -> Run:
         """Play all rounds that are left, and return the record."""
         function_or_none("progress", progress, "the rounds just played")
-        while rounds := self.advance(max(1, self.horizon // 100)):
+        while rounds := self.advance(max(1, min(self.horizon // 100, MOST_SILENT))):
             if progress:
                 progress(rounds)
         return self.result()
