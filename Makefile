@@ -109,7 +109,7 @@ contracts: $(READY)
 	$(BIN)/lint-imports --no-cache
 
 pages: $(READY)
-	rm -rf docs/reference/api
+	rm -rf docs/reference/api build/site  # an interrupted build leaves what the next one stumbles over
 	$(SITE) --fresh-env
 
 kernels: $(KERNELS_READY)  # and the charts' script; from the sources: the package may be installed again meanwhile
