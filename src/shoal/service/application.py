@@ -48,7 +48,7 @@ ROUTES = (
     campaigns, rounds, assignments, assignment_file, reports, learner, token_routes, status,
     progress,
 )  # fmt: skip
-CHECK_SECONDS = 3600.0  # between checks of all that was released
+AUDIT_SECONDS = 3600.0  # between checks of all that was released
 PAGES = (login, views, exports, new_campaign, operations, notes, tokens, assets)
 
 
@@ -137,7 +137,7 @@ async def _keep_checking(aggregator: Aggregator, tick_seconds: float) -> None:
     while True:
         await asyncio.sleep(tick_seconds)
         elapsed += tick_seconds
-        repeat = elapsed >= CHECK_SECONDS
+        repeat = elapsed >= AUDIT_SECONDS
         try:
             await run_in_threadpool(checks.run_due, aggregator, repeat=repeat)
         except Exception as error:  # tried again with the next tick
