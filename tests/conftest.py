@@ -29,7 +29,8 @@ SLOW = (
     "tests/recordings/", "tests/service/test_", "tests/service/dashboard/test_browser",
     "tests/engines/test_ray", "tests/experiments/sweep/test_kills",
     "tests/client/test_distribution", "tests/cli/test_demo", "tests/cli/test_price",
-    "tests/test_documentation",
+    "tests/cli/test_sweep", "tests/experiments/price/test_logged", "tests/test_documentation",
+    "tests/service/learner/test_resume", "tests/service/learner/test_quarantine",
     "tests/test_kernels", "tests/policies/shoal/test_learning_quality",
     "tests/service/api/test_openapi", "tests/test_site",
 )  # fmt: skip
