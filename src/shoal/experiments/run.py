@@ -187,6 +187,7 @@ class Play(Stateful):
         """Play that many rounds, and more where a plan is repeated for longer; return how many."""
         learner, environment, meter = self.learner, self.environment, self.meter
         ask, play, tell, add = learner.ask, environment.play, learner.tell, meter.add
+        after = self.after_plan
         before = self.played
         end = min(before + rounds, self.horizon)
         start = perf_counter()
@@ -194,7 +195,7 @@ class Play(Stateful):
             plan = ask()
             tell(play(plan))
             add(plan)
-            self.after_plan(plan.repeats)
+            after(plan.repeats)
             self.played += plan.repeats
         self.seconds += perf_counter() - start
         return self.played - before

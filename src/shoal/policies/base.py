@@ -127,19 +127,17 @@ class Policy(Stateful, ABC):
         >>> policy.ask().repeats, policy.ask(max_repeats=1).repeats
         (20, 1)
         """
-        if max_repeats is not None:
-            max_repeats = whole_number("max_repeats", max_repeats)
-        if self._pending is None:
-            self._pending = self._next_plan()
-        plan = self._pending
-        if max_repeats is not None and plan.repeats > max_repeats:
-            self._pending = Plan(plan.arms, plan.groups, max_repeats, problem=self.problem)
-        return self._pending
+        most = None if max_repeats is None else whole_number("max_repeats", max_repeats)
+        plan = self._pending or self._next_plan()
+        if most is not None and plan.repeats > most:
+            plan = Plan(plan.arms, plan.groups, most, problem=self.problem)
+        self._pending = plan
+        return plan
 
     def _next_plan(self) -> Plan:
         """Return what ``_choose`` does as a plan that keeps to the horizon."""
         choice = self._choose()
-        if not isinstance(choice, tuple | list) or len(choice) != 3:
+        if not isinstance(choice, (tuple, list)) or len(choice) != 3:
             raise InvalidInputError(
                 f"{type(self).__name__}._choose must return arms, groups and repeats; "
                 f"got {_describe(choice)}."

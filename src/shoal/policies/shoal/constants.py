@@ -2,8 +2,8 @@
 
 *Model* says what the normal model needs, *guard* keeps numbers finite, *cost* bounds the work of a
 round. What was chosen by regret names the page of docs/benchmarks with the instances that it is
-for; sensitivity.md shows every constant halved and doubled. The reasons are in
-docs/decisions/flagship.md, the formulas in docs/theory.md.
+for; ``python -m benchmarks sensitivity`` plays every constant halved and doubled. The reasons are
+in docs/decisions/flagship.md, the formulas in docs/theory.md.
 """
 
 from typing import NamedTuple
