@@ -108,20 +108,24 @@ def main() -> None:
         for name, value in values._asdict().items():
             changed = [regrets[Change(learner, name, repr(scaled(value, f)))] for f in FACTORS]
             rows.append((f"{learner}.{name}", str(value), *_cells(changed, regrets)))
-        _write_page(rows)  # of one learner where the other is not done yet
+        done = list(LEARNERS)[: list(LEARNERS).index(learner) + 1]
+        _write_page(rows, done)
 
 
-def _write_page(rows: list[tuple[str, ...]]) -> None:
+def _write_page(rows: list[tuple[str, ...]], learners: list[str]) -> None:
+    """Write the page of the learners that are done."""
+    played = (
+        f"{_total(name)} runs of {len(CASES[name])} settings of `{name}`" for name in learners
+    )
     page(
         "sensitivity",
         "Sensitivity",
         "python -m benchmarks sensitivity",
         "Constants of the flagship, halved and doubled, one at a time: regret as a multiple "
-        "of that with the constant as it is. Of the learner for populations (`POPULATION`) "
-        f"{_total('POPULATION')} runs of {len(CASES['POPULATION'])} settings, of that for small "
-        f"shards (`JOINT`) {_total('JOINT')} of {len(CASES['JOINT'])}: uniform, linear "
-        "and clustered means, users who agree, minorities, users who are missing, and an unknown "
-        "horizon. Shown are the geometric mean over settings, ± one standard error over their "
+        "of that with the constant as it is, which is the mean of three plays with other random "
+        f"numbers. There are {', '.join(played)}: uniform, linear and clustered means, "
+        "users who agree, minorities, users who are missing, and an unknown horizon. Shown are "
+        "the geometric mean over settings, ± one standard error over their "
         "runs, and the settings with the lowest and the highest ratio. The lines in which nothing "
         "changed but the random numbers show what chance alone does. A probability that would be "
         "1 or more is 0.9.",
@@ -154,7 +158,9 @@ def _cells(
             continue
         logs, errors = [], []
         for learner, cases in results.items():
-            for before, after in zip(regrets[Change(learner)][learner], cases, strict=True):
+            plays = [regrets[Change(learner, stream=stream)][learner] for stream in range(3)]
+            unchanged = [np.mean(same, axis=0) for same in zip(*plays, strict=True)]
+            for before, after in zip(unchanged, cases, strict=True):
                 ratio = after.sum() / before.sum()
                 logs.append(np.log(ratio))
                 differences = after - ratio * before
