@@ -189,17 +189,25 @@ def test_a_result_that_can_not_be_sent_is_told_in_one_line() -> None:
 
 
 @pytest.mark.slow
-def test_a_script_without_a_main_guard_is_told_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("call", "in_one_process"),
+    [("n_workers=2).run(add, [1, 2])", True), ("n_workers=1).run(add, [1], lost=add)", False)],
+    ids=["tasks", "tasks that need a worker"],
+)
+def test_a_script_without_a_main_guard_is_told_so(
+    call: str, in_one_process: bool, tmp_path: Path
+) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "from operator import add\n"
         "from shoal.engines import LocalEngine\n"
-        "list(LocalEngine(n_workers=2).run(add, [1, 2]))\n"
+        f"list(LocalEngine({call})\n"
     )
     done = subprocess.run(
         [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=240
     )
-    assert "must do so under `if __name__ == '__main__':`" in done.stderr
+    assert "must start workers under `if __name__ == '__main__':`" in done.stderr
+    assert ("or run with LocalEngine(n_workers=1)" in done.stderr) == in_one_process
     assert done.stderr.count("Traceback") == 1
 
 

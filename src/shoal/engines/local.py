@@ -113,7 +113,7 @@ def _run_in_workers(batch: TaskBatch[Task, Result], n_workers: int) -> Results[R
                     worker.end()
                     workers.remove(worker)
                     n_failed_starts = 0 if worker.started else n_failed_starts + 1
-                    _check_start(worker, n_failed_starts)
+                    _check_start(worker, n_failed_starts, needed=batch.expects_losses)
                     if index is not None:
                         batch.tick(-worker.ticked)
                         replacement = batch.count_death(index, value)
@@ -149,12 +149,13 @@ def _receive(worker: _Worker) -> tuple[str, Any]:
     return kind, value
 
 
-def _check_start(worker: _Worker, n_failed_starts: int) -> None:
-    """Refuse to start workers over and over that can't start."""
+def _check_start(worker: _Worker, n_failed_starts: int, *, needed: bool) -> None:
+    """Refuse to start workers over and over that can't start; ``needed``: even a single one."""
     if not worker.started and (worker.process.exitcode or 0) >= 0:
         raise ShoalError(
-            "a worker process could not start; a script that starts workers must do so under "
-            "`if __name__ == '__main__':`, or run with LocalEngine(n_workers=1)."
+            "a worker process could not start; a script must start workers under "
+            "`if __name__ == '__main__':`, a notebook must import what they run from a module"
+            + ("." if needed else ", or run with LocalEngine(n_workers=1).")
         )
     if n_failed_starts >= MAX_DEATHS:
         raise ShoalError(f"{n_failed_starts} worker processes were killed before they could start.")
