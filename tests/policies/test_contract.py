@@ -20,6 +20,7 @@ from shoal.policies.contract import (
     CHECKS,
     continues_from_its_state,
     keeps_to_what_is_allowed,
+    repeats_itself_under_a_seed,
     treats_shards_apart,
 )
 
@@ -78,7 +79,6 @@ class Hasty(Policy):
         ("again", "asks_the_same_until_told"),
         ("long", "plays_one_round_at_a_time"),
         ("blind", "refuses_feedback_for_another_plan"),
-        ("seed", "repeats_itself_under_a_seed"),
         ("state", "continues_from_its_state"),
         ("memory", "continues_from_its_state"),
         ("merged", "learns_from_merged_groups"),
@@ -88,6 +88,11 @@ def test_the_contract_finds_a_broken_policy(fault: str, check: str) -> None:
     checks = {c.__name__: c for c in CHECKS}
     with pytest.raises(AssertionError):
         checks[check](partial(Hasty, fault=fault))
+
+
+def test_a_policy_with_randomness_of_its_own_is_found() -> None:
+    with pytest.raises(AssertionError, match=r"all randomness must come from self\.rng"):
+        repeats_itself_under_a_seed(partial(Hasty, fault="seed"))
 
 
 def test_a_sound_policy_of_ones_own_passes() -> None:

@@ -137,7 +137,7 @@ def refuses_feedback_for_another_plan(make: PolicyLike, *, anonymous: bool = Tru
 def repeats_itself_under_a_seed(make: PolicyLike, *, anonymous: bool = True) -> None:
     """The same seed gives the same plans."""
     first, second = (_columns(*_start(make, TYPICAL, anonymous)) for _ in range(2))
-    assert _equal(first, second), "same seed, other plans"
+    assert _equal(first, second), "same seed, other plans: all randomness must come from self.rng"
 
 
 def continues_from_its_state(make: PolicyLike, *, anonymous: bool = True) -> None:
