@@ -17,6 +17,8 @@ from shoal import mab
 from shoal.engines import LocalEngine
 from shoal.errors import InvalidInputError
 from shoal.experiments import simulate_shards as _simulate_shards
+from shoal.experiments.sweep import Configuration
+from shoal.experiments.sweep import sweep as _sweep
 from shoal.instances.population import Population
 
 # The calls are wrong on purpose, and no type checker is to say so.
@@ -26,6 +28,7 @@ decompose: Any = shoal.decompose
 make_policy: Any = shoal.make_policy
 simulate: Any = shoal.simulate
 simulate_shards: Any = _simulate_shards
+sweep: Any = _sweep
 tune: Any = tuning.tune
 draw: Any = Population.draw
 
@@ -79,11 +82,35 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a number as progress": (
         lambda: simulate("random", MEANS, progress=3, **RULES),
-        "progress must be a function of the rounds just played; got 3",
+        r"progress must be a function of \(rounds_played\); got 3",
     ),
     "a number as the progress of shards": (
         lambda: simulate_shards("random", n_users=6, n_arms=2, n_shards=2, progress=3, **RULES),
-        "progress must be a function of the rounds just played; got 3",
+        r"progress must be a function of \(rounds_played\); got 3",
+    ),
+    "the progress of a comparison for a single run": (
+        lambda: simulate("random", MEANS, progress=lambda finished, done, total: None, **RULES),
+        r"progress must be a function of \(rounds_played\); got one of \(finished, done, total\)",
+    ),
+    "the progress of a single run for a comparison": (
+        lambda: compare(policies="random", progress=lambda rounds: None, engine=HERE, **RULES),
+        r"progress must be a function of \(finished, done, total\); got one of \(rounds\)",
+    ),
+    "a path as means": (
+        lambda: simulate("random", "means.csv", **RULES),
+        "means must be an array or a dataframe, .*; got 'means.csv'. .*load_means",
+    ),
+    "a path as means of a comparison": (
+        lambda: compare(policies="random", means=Path("means.csv"), engine=HERE, **RULES),
+        r"means must be an array or a dataframe, .*; got PosixPath\('means.csv'\). .*load_means",
+    ),
+    "a dict as means": (
+        lambda: simulate("random", {"a": [0.1, 0.2]}, **RULES),
+        r"means must be an array or a dataframe, .*; got {'a': \[0.1, 0.2\]}.$",
+    ),
+    "the name of an engine for a sweep": (
+        lambda: sweep(Configuration(policies="random"), "unused", engine="local"),
+        r"engine must be an Engine, such as LocalEngine\(n_workers=2\) .*; got 'local'",
     ),
     "a class without a generator": (
         lambda: simulate(Unrandom, MEANS, **RULES),

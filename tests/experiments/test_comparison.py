@@ -62,6 +62,19 @@ def test_more_runs_than_fit_a_cell_are_split_and_numbered() -> None:
     assert ends.n_unique() == 2 * 23
 
 
+def test_progress_says_which_runs_have_finished() -> None:
+    finished: list[str] = []
+    setting = SMALL | {"policies": ["random", Greedy], "n_runs": 2, "horizon": 5}
+    compare(
+        instance="uniform", engine=HERE, progress=lambda *what: finished.append(what[0]), **setting
+    )
+    assert [title for title in finished if title] == [
+        "random on uniform, runs 0 to 1",
+        "Greedy on uniform, run 0",
+        "Greedy on uniform, run 1",
+    ]
+
+
 def test_the_interval_is_students() -> None:
     result = compare(**SMALL, engine=HERE)
     for row in result.summary().to_dicts():

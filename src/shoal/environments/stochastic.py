@@ -10,7 +10,8 @@ merged in one of them: there, a short group is withheld in that round.
 """
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -81,7 +82,7 @@ class Environment(Stateful, ABC):
     @classmethod
     def check_means(cls, means: ArrayLike) -> FloatArray:
         """Return ``means`` as a matrix that these rewards can have, or say where they can't."""
-        array = as_array("means", means)
+        array = read_means(means)
         if array.dtype.kind not in "biuf" or array.ndim != 2 or not array.size:
             raise InvalidInputError(
                 "means must be a matrix of numbers, (n_users, n_arms); "
@@ -187,6 +188,23 @@ class Deterministic(Environment):
 
     def _totals(self, plan: Plan, reported: IntArray) -> FloatArray:
         return _sum_means(self.means, plan.arms, plan.groups, reported, plan.n_groups)
+
+
+def read_means(means: ArrayLike) -> NDArray[Any]:
+    """Return means as an array of any shape; refuse a single value, such as the path of a file.
+
+    >>> read_means("means.csv")
+    Traceback (most recent call last):
+    shoal.errors.InvalidInputError: means must be an array or a dataframe, (n_users, n_arms); \
+got 'means.csv'. shoal.instances.load_means(path) reads a file.
+    """
+    array = as_array("means", means)
+    if array.ndim:
+        return array
+    message = f"means must be an array or a dataframe, (n_users, n_arms); got {shortened(means)}."
+    if isinstance(means, str | Path):
+        message += " shoal.instances.load_means(path) reads a file."
+    raise InvalidInputError(message)
 
 
 def _check_participation(participation: ArrayLike, n_users: int) -> FloatArray | None:

@@ -64,13 +64,16 @@ class Cell:
     @property
     def title(self) -> str:
         """What it plays, in a few words."""
-        return f"{self.label} on {self.setting.instance}"
+        last = self.first_run + self.n_runs - 1
+        runs = f"runs {self.first_run} to {last}" if self.n_runs > 1 else f"run {last}"
+        return f"{self.label} on {self.setting.instance}, {runs}"
 
     def __str__(self) -> str:
         options = {"options": dict(self.options)} if self.options else {}
         details = spell(options | self.setting.as_json(without=("instance",)))
         last = self.first_run + self.n_runs - 1
-        return f"{self.title}, runs {self.first_run} to {last} ({details})"
+        what = f"{self.label} on {self.setting.instance}"
+        return f"{what}, runs {self.first_run} to {last} ({details})"
 
     @cached_property
     def content(self) -> dict[str, Any]:
@@ -175,7 +178,7 @@ def run_cells(
     title: Callable[[Cell], str] = lambda cell: cell.title,
 ) -> list[Run]:
     """Play cells on an engine, by default a process per core; return their runs in order."""
-    function_or_none("progress", progress, "(finished, done, total)")
+    function_or_none("progress", progress, "finished", "done", "total")
     engine = choose_engine(cells, engine)
     report = progress or (lambda finished, done, total: None)
     total, done = sum(cell.setting.horizon for cell in cells), 0
@@ -199,12 +202,8 @@ def _play(cell: Cell, tick: Tick) -> Run:
     try:
         return cell.play(tick)
     except Exception as error:
-        runs = f"run {cell.first_run}"
-        if cell.n_runs > 1:
-            runs = f"runs {cell.first_run} to {cell.first_run + cell.n_runs - 1}"
-        place = f"{cell.title}, {runs}"
         if isinstance(error, ShoalError) and len(error.args) == 1:
-            error.args = (f"{place}: {error}",)
+            error.args = (f"{cell.title}: {error}",)
         else:
-            error.add_note(f"In {place}.")
+            error.add_note(f"In {cell.title}.")
         raise

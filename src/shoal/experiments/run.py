@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from shoal.arrays import FloatArray, IntArray, LongArray
 from shoal.environments import REWARDS, make_environment
+from shoal.environments.stochastic import read_means
 from shoal.errors import InvalidInputError
 from shoal.experiments.record import Run, join_shards
 from shoal.experiments.seeds import stream
@@ -21,7 +22,6 @@ from shoal.experiments.setting import (
     check_shape,
     make_setting,
 )
-from shoal.frames import as_array
 from shoal.kernels import compilation_notice, kernel
 from shoal.model import Plan, Problem, State, Stateful
 from shoal.model.numbers import function_or_none, whole_number
@@ -121,7 +121,7 @@ def _one_by_one(
 
 def _stack(means: ArrayLike) -> FloatArray:
     """Return means of any number of shards, (n_shards, n_users, n_arms)."""
-    stack = as_array("means", means)
+    stack = read_means(means)
     if stack.ndim not in (2, 3) or stack.dtype.kind not in "fiub":
         raise InvalidInputError(
             "means must be numbers of shape (n_users, n_arms) or (n_shards, n_users, n_arms); "
@@ -209,7 +209,7 @@ class Play(Stateful):
 
     def finish(self, progress: Callable[[int], None] | None = None) -> Run:
         """Play all rounds that are left, and return the record."""
-        function_or_none("progress", progress, "the rounds just played")
+        function_or_none("progress", progress, "rounds_played")
         while rounds := self.advance(max(1, min(self.horizon // 100, MOST_SILENT))):
             if progress:
                 progress(rounds)

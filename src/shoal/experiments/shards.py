@@ -62,7 +62,7 @@ def simulate_shards(
     ((4, 20), 5)
     """
     check_arguments(simulate_shards, setting)
-    function_or_none("progress", progress, "the rounds just played")
+    function_or_none("progress", progress, "rounds_played")
     if "setting" not in setting:
         setting.setdefault("instance", "clustered")
     whole = make_setting(setting)

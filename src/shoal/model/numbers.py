@@ -1,5 +1,6 @@
 """Checks of single values at the edge; each refuses by name, rule and value."""
 
+import inspect
 import math
 from collections.abc import Callable
 from operator import index
@@ -71,12 +72,27 @@ def truth_value(name: str, value: Any) -> bool:
     raise InvalidInputError(f"{name} must be true or false; got {shortened(value)}.")
 
 
-def function_or_none(name: str, value: Any, arguments: str) -> None:
-    """Refuse what is no function of these ``arguments``; None stands for none."""
-    if value is not None and not callable(value):
-        raise InvalidInputError(
-            f"{name} must be a function of {arguments}; got {shortened(value)}."
-        )
+def function_or_none(name: str, value: Any, *arguments: str) -> None:
+    """Refuse what is no function of these ``arguments``; None stands for none.
+
+    >>> function_or_none("progress", lambda done: None, "finished", "done", "total")
+    Traceback (most recent call last):
+    shoal.errors.InvalidInputError: progress must be a function of (finished, done, total); \
+got one of (done).
+    """
+    if value is None:
+        return
+    rule = f"{name} must be a function of ({', '.join(arguments)})"
+    if not callable(value):
+        raise InvalidInputError(f"{rule}; got {shortened(value)}.")
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):  # as of some that are written in C
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        raise InvalidInputError(f"{rule}; got one of {signature}.") from None
 
 
 def generator(name: str, value: Any) -> np.random.Generator:

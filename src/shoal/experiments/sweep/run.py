@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import current_thread, main_thread
 
-from shoal.engines import Engine, LocalEngine, Tick
+from shoal.engines import Engine, Tick
 from shoal.errors import InvalidInputError, ShoalError
-from shoal.experiments.cells import Cell, ProgressCallback
+from shoal.experiments.cells import Cell, ProgressCallback, choose_engine
 from shoal.experiments.record import Run
 from shoal.experiments.sweep.configuration import Configuration, differences
 from shoal.experiments.sweep.folder import SweepFolder, write_result
@@ -59,7 +59,7 @@ def sweep(
             "configuration must be a Configuration, such as read_configuration(path) returns; "
             f"got {shortened(configuration)}."
         )
-    function_or_none("progress", progress, "(finished, done, total)")
+    function_or_none("progress", progress, "finished", "done", "total")
     folder, source = SweepFolder(Path(out)), None
     if configuration.tuned is None and folder.exists:
         configuration = replace(configuration, tuned=folder.configuration()["tuned"])
@@ -70,7 +70,8 @@ def sweep(
             raise InvalidInputError(
                 f"new must be left out: {str(out)!r} was begun with this configuration."
             )
-    cells, engine = configuration.cells(), engine or LocalEngine()
+    cells = configuration.cells()
+    engine = choose_engine(cells, engine)
     if not folder.done().issuperset(cell.name for cell in cells):
         engine.capacity()  # a cluster that can't be joined leaves no folder behind
     with folder.lock():
@@ -79,7 +80,7 @@ def sweep(
         elif changed := differences(folder.configuration(), content):
             raise InvalidInputError(
                 f"the configuration must be the one that {str(folder.path)!r} was begun with; "
-                f"{changed}. Give --new FOLDER to run the new one beside it."
+                f"{changed}. Name another folder by new (--new) to run the new one beside it."
             )
         try:
             return _fill(folder, source, cells, engine, progress)
