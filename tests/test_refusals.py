@@ -96,6 +96,10 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: compare(policies="random", progress=lambda rounds: None, engine=HERE, **RULES),
         r"progress must be a function of \(finished, done, total\); got one of \(rounds\)",
     ),
+    "a generator for a run": (
+        lambda: simulate("random", MEANS, rng=np.random.default_rng(0), **RULES),
+        "argument of simulate must be a known name; got 'rng': did you mean seed",
+    ),
     "a path as means": (
         lambda: simulate("random", "means.csv", **RULES),
         "means must be an array or a dataframe, .*; got 'means.csv'. .*load_means",

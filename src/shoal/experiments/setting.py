@@ -159,6 +159,7 @@ OTHER_NAMES = {
     "log": "population=from_log(log).population",
     "n_rounds": "horizon",
     "n_workers": "engine=LocalEngine(n_workers=...)",
+    "rng": "seed",
     "rounds": "horizon",
     "runs": "n_runs",
     "workers": "engine=LocalEngine(n_workers=...)",
