@@ -21,6 +21,7 @@ import time
 import numpy as np
 
 from shoal.client import Client
+from shoal.errors import ShoalError
 from shoal.experiments.audience import Audience
 
 TOKENS = ["SHOAL_OPERATOR_TOKEN", "SHOAL_APP_TOKEN", "SHOAL_ANALYST_TOKEN"]
@@ -49,6 +50,8 @@ def play(args: argparse.Namespace) -> None:
         Client(args.url, analyst_token) as analyst,
     ):
         readers = Audience(tastes(args.users, rng), SECTIONS, operator=operator, app=app, rng=rng)
+        if args.campaign in operator.campaigns():
+            sys.exit(f"--campaign must be a new one; {args.campaign!r} exists")
         readers.join(args.campaign, min_group_size=args.min_group_size, horizon=args.rounds)
         print(f"best single section: {readers.best_single:.3f} clicks per reader")
         print(f"full knowledge:      {readers.full_knowledge:.3f}", flush=True)
@@ -78,7 +81,10 @@ def main() -> None:
     parser.add_argument("--min-group-size", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
-    play(parser.parse_args())
+    try:
+        play(parser.parse_args())
+    except ShoalError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

@@ -59,6 +59,7 @@ def test_price_refuses_a_dirty_log_with_one_message_and_writes_nothing(tmp_path:
     assert done.exit_code == 2
     message = " ".join(done.stderr.split())
     assert "column 'minutes' must lie in [0, 1]; 58 of 60 do not, such as 2.0, 3.0" in message
+    assert "Choose a --scale: percent (divide by 100)" in message
     assert not out.exists()
     assert run(*arguments, "--drop-duplicates").exit_code == 2
     done = run(*arguments, "--scale", "range", "--min-user-rows", "2")

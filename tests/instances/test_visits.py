@@ -93,6 +93,16 @@ def test_visits_are_counted_by_user_and_round() -> None:
     assert weekly.participation > 0.8
 
 
+def test_weeks_begin_on_monday() -> None:
+    monday = datetime.date(2026, 3, 2)
+    days = pl.Series([monday + datetime.timedelta(day) for day in range(56)])
+    places = np.zeros(56, dtype=np.int64)
+    visits = count_visits(days, places, places, np.ones(56), "1w")
+    assert (visits.n_rounds, visits.participation) == (8, 1.0)
+    assert count_visits(days[:7], places[:7], places[:7], np.ones(7), "1w").n_rounds == 1
+    assert count_visits(days[6:8], places[:2], places[:2], np.ones(2), "1w").n_rounds == 2
+
+
 def test_turnover_moves_tastes_as_much_as_the_drift() -> None:
     visits = count_visits(pl.Series(ROUNDS), USERS, ONE_ARM, rewards_of(0.06, 2), "1d")
     assert visits.moves

@@ -20,11 +20,17 @@ def test_the_example_app_gets_past_the_best_single_arm_and_the_doctor_finds_noth
         tokens = {f"SHOAL_{role.upper()}_TOKEN": token for role, token in tree.tokens.items()}
         url = f"http://127.0.0.1:{tree.port}"
         sizes = ["--users", "280", "--min-group-size", "5", "--rounds", "30"]
-        done = subprocess.run(
-            [sys.executable, str(EXAMPLE), "--url", url, *sizes],
-            env=os.environ | tokens, capture_output=True, text=True, timeout=240, check=False,
+        done, again, unknown = (
+            subprocess.run(
+                [sys.executable, str(EXAMPLE), "--url", url, *sizes], env=os.environ | environment,
+                capture_output=True, text=True, timeout=240, check=False,
+            )
+            for environment in (tokens, tokens, tokens | {"SHOAL_OPERATOR_TOKEN": "unknown"})
         )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+    assert (again.returncode, again.stdout) == (1, "")
+    assert again.stderr == "--campaign must be a new one; 'news' exists\n"
+    assert unknown.stderr == "A valid token is needed.\n"
     said = re.search(r"smallest total ever released: (\d+) readers", done.stdout)
     assert said is not None
     assert int(said[1]) >= 5

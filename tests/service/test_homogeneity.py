@@ -41,10 +41,10 @@ def test_threat_31_the_share_is_shown_before_a_campaign_starts(sqlite_stores: St
     with serve(sqlite_stores) as live, Visitor(live, "operator") as operator:
         page = operator.http.get("/new-campaign").text
         assert "With C = 20" in page
-        assert "54% at 3% ones" in page
+        assert "54% where 3% are" in page
         again = operator.send("/new-campaign", min_group_size="50", colluders="0").text
         assert "With C = 50" in again
-        assert "22% at 3% ones" in again
+        assert "22% where 3% are" in again
 
 
 @pytest.mark.parametrize("reward", [0.0, 0.5])

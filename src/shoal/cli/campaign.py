@@ -35,7 +35,9 @@ def command() -> None:
 @command.command()
 @click.argument("name")
 @click.argument("file", type=click.File("rb"))
-@click.option("--rate", type=click.FloatRange(0, 1), help="The share of ones that you expect.")
+@click.option(
+    "--rate", type=click.FloatRange(0, 1), help="The share of rewards of 1 that you expect."
+)
 @click.option("--yes", is_flag=True, help="Create it whatever --rate says.")
 @click.pass_obj
 def create(

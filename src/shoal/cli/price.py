@@ -43,6 +43,7 @@ ADVICE = {
     "drop_duplicates=True": "--drop-duplicates",
     "min_user_rows=": "--min-user-rows ",
     "at_least=": "--at-least ",
+    "Choose a scale:": "Choose a --scale:",
 }
 """What sentences for Python advise, and what that is here."""
 
@@ -50,7 +51,11 @@ ADVICE = {
 @click.command(name="price")
 @click.option("--users", "n_users", type=int, help="Users N, with --rate or --log.")
 @click.option("--arms", "n_arms", type=int, help="Arms K, with --rate.")
-@click.option("--rate", type=float, help="Mean reward over users and arms: populations are drawn.")
+@click.option(
+    "--rate",
+    type=float,
+    help="Mean reward over users and arms, above 0 and at most 0.5: populations are drawn.",
+)
 @options.means
 @click.option(
     "--log",
@@ -92,7 +97,11 @@ ADVICE = {
 )
 @options.of_policy
 @options.rewards
-@click.option("--turnover", default=0.0, help="Probability that a user's tastes change in a round.")
+@click.option(
+    "--turnover",
+    default=0.0,
+    help="Probability that a user's tastes change in a round; with a log that has time, the log's.",
+)
 @click.option(
     "--runs",
     "n_runs",
@@ -195,10 +204,8 @@ def _options_named() -> Iterator[None]:
     except UnknownNameError:
         raise
     except InvalidInputError as error:
-        parameter, _, rule = str(error).partition(" ")
-        if parameter not in OPTIONS:
-            raise
-        raise InvalidInputError(f"{OPTIONS[parameter]} {rule}") from error
+        parameter, _, rule = _with_options(str(error)).partition(" ")
+        raise InvalidInputError(f"{OPTIONS.get(parameter, parameter)} {rule}") from error
 
 
 def _source(

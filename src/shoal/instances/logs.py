@@ -186,8 +186,8 @@ def from_log(
     drop_duplicates
         Leave out rows that repeat another in every column.
     round_length
-        What a round is where time is a date: a number of m, h, d or w, by default 1d. Where time is
-        a number, a round is 1.
+        What a round is where time is a date: a number of m, h, d or w, by default 1d; weeks begin
+        on Monday. Where time is a number, a round is 1.
     seed
         Of the population's draws.
     **columns

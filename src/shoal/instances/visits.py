@@ -26,6 +26,8 @@ from shoal.model.plurals import count
 UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 """Seconds of the units of a round's length."""
 
+MONDAY = -3 * UNITS["d"]  # 1970-01-01 was a Thursday
+
 MOST_ROUNDS = 1_000_000
 """Rounds of a log: more are a column that is no time, or a round that is too short."""
 
@@ -169,6 +171,8 @@ def _rounds(times: pl.Series, round_length: str) -> tuple[LongArray, str]:
         if getattr(stamps.dtype, "time_zone", None):
             stamps = stamps.dt.replace_time_zone(None)  # days begin at midnight where people are
         seconds = stamps.to_physical().to_numpy().astype(np.float64) / _ticks(stamps)
+        if match[2] == "w":
+            seconds -= MONDAY
         length, name = float(int(match[1]) * UNITS[match[2]]), round_length
     else:
         seconds, length, name = times.to_numpy().astype(np.float64), 1.0, "one unit of time"

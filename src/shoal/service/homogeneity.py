@@ -46,7 +46,10 @@ def is_alarming(rate: float, least: int, *, noise: bool) -> bool:
 def advice(rate: float, least: int, *, noise: bool, seats: int = MOST_REPORTERS) -> str:
     """Return what to expect in one sentence, and what to do about it with so many ``seats``."""
     share = homogeneous_share(rate, least)
-    text = f"With C = {least} and {rate:.1%} ones, {share:.1%} of totals show everyone's reward."
+    text = (
+        f"Where {rate:.1%} of rewards are 1 and C = {least}, {share:.1%} of totals show everyone's "
+        "reward."
+    )
     if share < ALARMING:
         return text
     if noise:

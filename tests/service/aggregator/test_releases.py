@@ -6,11 +6,12 @@ import struct
 from hashlib import sha256
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import func, select
-from tests.support.service import even, frozen, report, start, users
+from sqlalchemy import func, select, update
+from tests.support.service import close, even, frozen, report, start, users
 
 from shoal.service.aggregator import Aggregator, releases
 from shoal.service.aggregator.group_sums import Sums
@@ -28,6 +29,22 @@ def campaign(*, least: int = 3, colluders: int = 0, noise: Noise | None = None) 
         arms=["a", "b"], min_group_size=least, colluders=colluders, seats=24, reward_steps=10,
         policy="random", noise=noise,
     )  # fmt: skip
+
+
+def test_nobody_is_taken_for_a_reporter_once_that_is_forgotten(aggregator: Aggregator) -> None:
+    """A repeat is then late. NumPy reads unset memory where it unpacks bits of nothing."""
+    start(aggregator, even(12, size=4), least=4)
+    report(aggregator, dict.fromkeys(users(12), 1.0))
+    close(aggregator)
+    with aggregator.database.write() as connection:
+        connection.execute(update(store.releases).values(reporters=b""))
+        round_id = connection.execute(select(store.releases.c.round_id)).scalar_one()
+        for _ in range(8):
+            np.ones(12, np.uint8)  # so that memory that is used again is not 0
+            seats = releases.load_seats(connection, round_id, 12, counted=False)
+            assert not seats.any()
+    late = report(aggregator, dict.fromkeys(users(12), 1.0))
+    assert late == [(place, "late-report") for place in range(12)]
 
 
 def document(sums: Sums, rules: Campaign | None = None) -> StoredRelease:

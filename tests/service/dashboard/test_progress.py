@@ -244,7 +244,9 @@ def test_noise_widens_the_intervals_of_released_averages(sqlite_aggregator: Aggr
     chances = np.exp(-0.1 * np.abs(steps))
     variance = float((steps**2 * chances).sum() / chances.sum())
     mean, n_reporters, n_totals = 15 / 400, 1600, 12
-    half = 1.96 * np.sqrt(mean * (1 - mean) / n_reporters + n_totals * variance / n_reporters**2)
+    shrunk = (mean * n_reporters + 2) / (n_reporters + 4)
+    chance = shrunk * (1 - shrunk) / n_reporters
+    half = 1.96 * np.sqrt(chance + n_totals * variance / n_reporters**2)
     assert found.estimates.mean[1] == 0.0375
     assert found.estimates.high[1] == pytest.approx(mean + half, abs=1e-4)
     estimates = found.estimates
@@ -253,6 +255,19 @@ def test_noise_widens_the_intervals_of_released_averages(sqlite_aggregator: Aggr
     assert "epsilon 0.1 a round" in found.words["caption_reward"]
     assert "not counted" in found.words["caption_groups"]
     assert found.words["gain"].startswith("noise alone moves it by ±")
+
+
+def test_rewards_that_are_all_0_are_not_certain(sqlite_aggregator: Aggregator) -> None:
+    fill(sqlite_aggregator, 1)
+    with sqlite_aggregator.database.write() as connection:
+        connection.execute(update(store.summaries).values(total=0))
+    found = campaign_view(sqlite_aggregator, CAMPAIGN)
+    assert found.estimates.mean == [0, 0, 0]
+    n_reporters = 400
+    shrunk = 2 / (n_reporters + 4)
+    half = 1.96 * np.sqrt(shrunk * (1 - shrunk) / n_reporters)
+    assert found.estimates.high == pytest.approx([half] * 3, abs=1e-4)
+    assert (found.words["lift"], found.words["lift_note"][:16]) == ("+0.000", "−0.007 to +0.007")
 
 
 def test_no_lift_is_estimated_of_a_reward_that_is_not_measured(

@@ -33,3 +33,16 @@ def test_tokens_are_shown_once_replaced_after_a_question_and_revoked(
     assert admin.send("/tokens", name="a", role="king").status_code == 422
     bound = admin.send("/tokens", name="a", role="monitor", campaigns="news")
     assert (bound.status_code, "monitor token is for all campaigns" in bound.text) == (422, True)
+
+
+def test_a_form_that_is_refused_comes_back_filled_in(live: Live, admin: Visitor) -> None:
+    """Else the role would be an analyst's again, unnoticed."""
+    sent = {"name": "ios-app", "role": "app", "days": "90", "succeeds": "app"}
+    refused = admin.send("/tokens", **sent, campaigns="")
+    assert refused.status_code == 422
+    assert 'value="app" required checked' in refused.text
+    for field, value in (("name", "ios-app"), ("days", "90"), ("succeeds", "app")):
+        assert f'id="{field}" name="{field}" value="{value}"' in refused.text
+    unknown = admin.send("/tokens", **sent | {"succeeds": "nobody"}, campaigns="*").text
+    assert 'value="app" required checked' in unknown
+    assert "ios-app" not in live.aggregator.access.roles()

@@ -78,6 +78,22 @@ def test_threat_26_one_damaged_state_stops_all(stores: Stores, damage: str) -> N
         assert again.runs["broken"].learnt == 3
 
 
+def test_a_campaign_is_learnt_again_at_once_also_while_a_round_is_open(
+    sqlite_stores: Stores,
+) -> None:
+    """Until it is learnt, nobody is shown a release."""
+    with serve(sqlite_stores) as live:
+        begin(live, "news")
+        before = live.learner.runs["news"].policy_state()
+        live.client("operator").open_round("news", 4, wait=0)
+        live.work()
+        Records(live.learner.database).ask_to_relearn("news")
+        live.work()
+        assert live.client("analyst").release("news", 3).round == 3
+        assert live.learner.runs["news"].policy_state() == before
+        assert live.client("operator").round("news", 4).state == "open"
+
+
 def test_a_learner_whose_progress_is_wrong_can_forget_it(sqlite_stores: Stores) -> None:
     """The way on where the learner claims rounds that nobody has played."""
     with serve(sqlite_stores) as live:

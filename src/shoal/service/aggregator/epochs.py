@@ -117,8 +117,10 @@ class Epochs:
             (self._quarantined.add if name in quarantined else self._quarantined.discard)(name)
             if last is None or name in self._claims or name in quarantined or name in archived:
                 continue
-            done = current.learnt if last.state in (RELEASED, ABANDONED) else current.planned
-            if last.state == WANTED or last.number > done:
+            ended = last.state in (RELEASED, ABANDONED)
+            to_learn = current.learnt < last.number - (not ended)
+            to_plan = last.state == WANTED or (not ended and current.planned < last.number)
+            if to_learn or to_plan:
                 work.append(last)
         return work
 

@@ -312,11 +312,11 @@ def load_document(connection: Connection, round_id: int) -> bytes:
 
 
 def load_seats(connection: Connection, round_id: int, n_seats: int, *, counted: bool) -> BoolArray:
-    """Return the seats that reported, or those that are part of a released total, (n_seats,)."""
+    """Return the seats that reported, none once forgotten, or are part of a total, (n_seats,)."""
     table = store.releases
     column = table.c.counted if counted else table.c.reporters
     packed = connection.execute(select(column).where(table.c.round_id == round_id)).scalar_one()
-    return np.unpackbits(np.frombuffer(packed, np.uint8), count=n_seats).astype(bool)
+    return np.unpackbits(np.frombuffer(packed or b"\0", np.uint8), count=n_seats).astype(bool)
 
 
 def _store(

@@ -108,10 +108,20 @@ def _students_quantile(n_free: int) -> float:
 def _bound(sums: RoundSums, n_rounds: int, noise: float) -> float:
     """Return the largest variance that a mean over these users can have."""
     n_reports = float(sums.reporters.sum())
-    n_users = n_reports / n_rounds
-    # Two more of each answer (Agresti and Coull): a mean of exactly 0 is not certain.
-    mean = (min(max(sums.totals.sum() / n_reports, 0.0), 1.0) * n_users + 2) / (n_users + 4)
-    return float(mean * (1 - mean) / n_users + noise * sums.n_totals.sum() / n_reports**2)
+    mean = float(sums.totals.sum()) / n_reports
+    bound = variance_bound(mean, n_reports / n_rounds)
+    return float(bound + noise * sums.n_totals.sum() / n_reports**2)
+
+
+def variance_bound(mean: float | FloatArray, n_users: float | FloatArray) -> FloatArray:
+    """Return the largest variance of a mean of rewards in [0, 1] over so many users.
+
+    Two more of each answer are counted (Agresti and Coull): a mean of exactly 0 is not certain.
+    """
+    n = np.asarray(n_users, np.float64)
+    shrunk = (np.clip(mean, 0, 1) * n + 2) / (n + 4)
+    variance: FloatArray = shrunk * (1 - shrunk) / np.where(n > 0, n, np.nan)
+    return variance
 
 
 def _only(sums: RoundSums, rounds: LongArray) -> RoundSums:

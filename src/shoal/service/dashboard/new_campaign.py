@@ -138,9 +138,11 @@ def _expected(values: dict[str, str]) -> str:
                 if isinstance(n, int) and 0 <= n <= MOST_SEATS)  # fmt: skip
     if values["epsilon"] or least < 1:
         return ""
-    shares = [f"{homogeneous_share(r, least):.0%} at {r:.0%} ones" for r in TYPICAL_RATES]
+    shares = [f"{homogeneous_share(r, least):.0%} where {r:.0%} are" for r in TYPICAL_RATES]
+    shares[0] = shares[0].replace("are", "of rewards are 1")
     return (
-        f"With C = {least}, so many totals would show everyone's reward: {', '.join(shares)}. "
+        f"With C = {least}, this share of totals would show everyone's reward: "
+        f"{', '.join(shares)}. "
         f"If it is {ALARMING:.0%} of totals or more, take a larger C or noise."
     )
 

@@ -14,7 +14,7 @@ from shoal.arrays import BoolArray, FloatArray, LongArray
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.releases import variance_of
 from shoal.service.campaign import Campaign
-from shoal.service.dashboard.lift import Lift, read_lift
+from shoal.service.dashboard.lift import Lift, read_lift, variance_bound
 from shoal.service.dashboard.released import count_released, nth_released
 from shoal.service.store import aggregator as store
 
@@ -91,8 +91,7 @@ class Series:
         near = np.abs(self.estimates.means - best)
         if np.isnan(near).all() or np.isnan(self.latest_reward):
             return np.nan, np.nan
-        bounded = min(max(self.latest_reward, 0.0), 1.0)
-        chance = Z_95 * np.sqrt(bounded * (1 - bounded) / self.latest_reporters)
+        chance = Z_95 * np.sqrt(variance_bound(self.latest_reward, self.latest_reporters))
         half_width = self.estimates.half_widths[np.nanargmin(near)]
         parts = [half_width, chance, self.latest_noise]
         return float(self.latest_reward - best), float(np.linalg.norm(parts))
@@ -277,9 +276,7 @@ def _released_averages(
     averages = _ratio(sums["total"].cumsum(axis=0), sums["reporters"].cumsum(axis=0))
     counts = sums["reporters"].sum(axis=0)
     means = _ratio(sums["total"].sum(axis=0), counts)
-    # Rewards in [0, 1] have a variance of at most m(1 - m); with noise m may be outside.
-    bounded = np.clip(means, 0, 1)
-    variances = _ratio(bounded * (1 - bounded), counts)
+    variances = variance_bound(means, counts)
     variances += _ratio(sums["totals"].sum(axis=0) * noise, counts**2)
     unknown = np.full_like(means, np.nan)
     half_widths = Z_95 * np.sqrt(variances)

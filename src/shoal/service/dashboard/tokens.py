@@ -1,6 +1,7 @@
 """The page of tokens: operators read it, an admin makes, rotates and revokes them."""
 
 import re
+from collections.abc import Mapping
 
 from fastapi import APIRouter, Response
 
@@ -16,6 +17,8 @@ router = APIRouter(prefix="/tokens", route_class=PageRoute, include_in_schema=Fa
 
 GRACE_HOURS = 24  # that a former secret works after a rotation on this page
 MAX_DAYS = 36_500
+EMPTY = {"name": "", "role": "analyst", "campaigns": "", "days": "", "succeeds": ""}
+"""The form of a new token."""
 
 
 @router.get("")
@@ -27,39 +30,51 @@ def show_tokens(page: StaffPage) -> Response:
 @router.post("")
 def create_token(form: AdminForm, page: AdminPage) -> Response:
     """Create a token and show it once."""
-    access, name, role = page.aggregator.access, field(form, "name"), field(form, "role")
-    scope, days = field(form, "campaigns").replace(",", " ").split(), field(form, "days")
-    succeeds = field(form, "succeeds")
-    if not re.fullmatch(NAME, name) or (succeeds and not re.fullmatch(NAME, succeeds)):
-        error = "The name must be 1 to 64 ASCII letters, digits, dots, hyphens or underscores."
-        return _tokens(page, error=error)
+    access = page.aggregator.access
+    values = {key: field(form, key) for key in EMPTY}
+    name, role, days, succeeds = (values[key] for key in ("name", "role", "days", "succeeds"))
     if role not in ROLES:
-        return _tokens(page, error="The role must be one of those in the list.")
-    if not scope and role in BOUND:
-        return _tokens(page, error=f"Name the campaigns of the {role} token, or * for all.")
-    if scope not in ([], [EVERY_CAMPAIGN]) and role in UNBOUND:
-        return _tokens(page, error=f"The {role} token is for all campaigns: name none.")
-    if not all(part == EVERY_CAMPAIGN or re.fullmatch(NAME, part) for part in scope):
-        return _tokens(page, error="Campaigns must be names, or * for all of them.")
-    if days and not (days.isascii() and days.isdecimal() and 1 <= int(days[:9]) <= MAX_DAYS):
-        return _tokens(page, error=f"Days must be a whole number from 1 to {MAX_DAYS}; or empty.")
+        return _tokens(page, values, error="The role must be one of those in the list.")
+    if error := _error(values):
+        return _tokens(page, values, error=error)
+    scope = _scope(values)
     present_role = access.roles().get(name)
     if present_role and not field(form, "sure"):
         return page.confirm(
             title=f"Replace the token {name}?",
             warning="There is a token of that name. It stops working at once, wherever it is in "
             f"use.{_consequence(present_role)}",
-            button="Replace it", back="/tokens", name=name, role=role, campaigns=" ".join(scope),
-            days=days, succeeds=succeeds,
+            button="Replace it", back="/tokens", **values,
         )  # fmt: skip
     try:
         token = access.issue(
             name, role, campaigns=scope or [EVERY_CAMPAIGN], succeeds=succeeds or None,
             expires_at=page.aggregator.clock() + int(days) * DAY if days else None,
         )  # fmt: skip
-    except ProblemError as error:
-        return _tokens(page, error=str(error))
+    except ProblemError as problem:
+        return _tokens(page, values, error=str(problem))
     return _tokens(page, token=token)
+
+
+def _scope(values: dict[str, str]) -> list[str]:
+    return values["campaigns"].replace(",", " ").split()
+
+
+def _error(values: dict[str, str]) -> str:
+    """Return which rule a form breaks, if any."""
+    scope, days, role = _scope(values), values["days"], values["role"]
+    names = [values["name"], *filter(None, [values["succeeds"]])]
+    if not all(re.fullmatch(NAME, name) for name in names):
+        return "The name must be 1 to 64 ASCII letters, digits, dots, hyphens or underscores."
+    if not scope and role in BOUND:
+        return f"Name the campaigns of the {role} token, or * for all."
+    if scope not in ([], [EVERY_CAMPAIGN]) and role in UNBOUND:
+        return f"The {role} token is for all campaigns: name none."
+    if not all(part == EVERY_CAMPAIGN or re.fullmatch(NAME, part) for part in scope):
+        return "Campaigns must be names, or * for all of them."
+    if days and not (days.isascii() and days.isdecimal() and 1 <= int(days[:9]) <= MAX_DAYS):
+        return f"Days must be a whole number from 1 to {MAX_DAYS}; or empty."
+    return ""
 
 
 @router.post("/rotate")
@@ -105,6 +120,13 @@ def _consequence(role: str | None) -> str:
     return ""
 
 
-def _tokens(page: PageRequest, *, token: str = "", error: str = "") -> Response:
+def _tokens(
+    page: PageRequest,
+    values: Mapping[str, str] = EMPTY,
+    *,
+    token: str = "",
+    error: str = "",
+) -> Response:
+    """Show the page, with the form as it was sent where something in it is wrong."""
     tokens = page.aggregator.access.records(page.session.holder.campaigns)
-    return page.render("tokens.html", error=error, tokens=tokens, token=token)
+    return page.render("tokens.html", error=error, tokens=tokens, token=token, values=values)

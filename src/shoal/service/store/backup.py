@@ -89,7 +89,10 @@ def restore(database: Database, role: StoreRole, file: Path) -> int:
     Tokens and sessions are left out: some may have been revoked since.
     """
     if current(database) is not None:
-        raise InvalidInputError(f"the {role}'s store must be empty to be restored into.")
+        raise InvalidInputError(
+            f"the {role}'s store must be empty to be restored into; got one in use. With the "
+            "service stopped, move its files, or rename its database, first."
+        )
     with _open_backup(file) as source:
         records = _read(source, file)
         try:
