@@ -8,16 +8,15 @@ low-order bits of a reward does not survive the grid.
 
 import queue
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from sqlalchemy import Connection
 
 from shoal.arrays import BoolArray, FloatArray, IntArray, LongArray
-from shoal.service.aggregator.bounded_queue import BoundedQueue
 from shoal.service.aggregator.campaigns import Directory
 from shoal.service.aggregator.group_sums import (
     DAMAGED,
@@ -31,10 +30,12 @@ from shoal.service.aggregator.rounds import OPEN, RELEASED, Rounds
 from shoal.service.aggregator.sources import Source, add_contested, lock_for_reports, set_source
 from shoal.service.problems import (
     BAD_CAPABILITY,
+    BUSY,
     CONTESTED,
     LATE,
     OUT_OF_RANGE,
     UNKNOWN_USER,
+    ProblemError,
     Reason,
 )
 from shoal.service.store import Database
@@ -42,6 +43,7 @@ from shoal.service.store import Database
 MAX_BATCHES = 64  # in one transaction
 MAX_WAITING_REPORTS = 500_000  # for the store; more are refused, to be sent again
 
+Item = TypeVar("Item")
 RefusedReports = list[tuple[int, Reason]]  # position in the batch, and why
 
 
@@ -83,6 +85,38 @@ class ReportBatch:
         """Answer with an error; the sender may repeat."""
         if self.answer.set_running_or_notify_cancel():
             self.answer.set_exception(error)
+
+
+class BoundedQueue(Generic[Item]):
+    """Refuses what it has no room for, so that a slow store can't fill the memory.
+
+    It holds items of at most ``max_size`` in all, by ``size_of``; None marks the end and has no
+    size. An item that is larger than that has a place in an empty queue.
+    """
+
+    def __init__(self, size_of: Callable[[Item], int], *, max_size: int) -> None:
+        self._size_of = size_of
+        self._max_size = max_size
+        self._size = 0
+        self._lock = threading.Lock()
+        self._items: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
+
+    def put(self, item: Item | None) -> None:
+        """Add an item, or refuse it."""
+        size = 0 if item is None else self._size_of(item)
+        with self._lock:
+            if size and self._size and self._size + size > self._max_size:
+                raise ProblemError(BUSY)
+            self._size += size
+            self._items.put(item)
+
+    def get(self, *, block: bool = True) -> Item | None:
+        """Remove the item that has waited longest; without ``block``, raise queue.Empty."""
+        item = self._items.get(block)
+        if item is not None:
+            with self._lock:
+                self._size -= self._size_of(item)
+        return item
 
 
 class ReportQueue:
