@@ -300,6 +300,12 @@ def ending_of(connection: Connection, name: str) -> str | None:
     return connection.scalar(select(table.c.ending).where(table.c.name == name))
 
 
+def source_of(connection: Connection, campaign: str) -> str | None:
+    """Return the token that reports in a campaign, None before the first report."""
+    table = store.campaigns
+    return connection.scalar(select(table.c.source).where(table.c.name == campaign))
+
+
 def require_running(connection: Connection, name: str) -> None:
     """Refuse a campaign that was archived."""
     if ending_of(connection, name) == ARCHIVED:

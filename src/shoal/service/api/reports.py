@@ -15,7 +15,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.sources import Source
+from shoal.service.aggregator.report_queue import Source
 from shoal.service.aggregator.tokens import Holder
 from shoal.service.api.assignments import fetch
 from shoal.service.api.schemas import JSON, answer, request_body
