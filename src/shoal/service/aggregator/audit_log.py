@@ -16,8 +16,8 @@ import msgspec
 from sqlalchemy import Connection, Row, insert, select, text
 
 from shoal.service.actor import ACTOR
-from shoal.service.clock import system_clock
 from shoal.service.store import aggregator as store
+from shoal.service.store import system_clock
 from shoal.wire import AuditEntry
 
 ORIGIN = bytes(32)  # what the first entry's digest is chained to

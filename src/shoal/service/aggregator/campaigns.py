@@ -21,9 +21,8 @@ from shoal.service.aggregator import audit_log
 from shoal.service.aggregator.cache import Cache
 from shoal.service.aggregator.holdout import NO_BLOCKS, draw_blocks
 from shoal.service.campaign import Campaign
-from shoal.service.clock import Clock
 from shoal.service.problems import ProblemError
-from shoal.service.store import Database
+from shoal.service.store import Clock, Database
 from shoal.service.store import aggregator as store
 from shoal.wire import ArmState, Moved
 

@@ -42,9 +42,8 @@ from shoal.service.aggregator.keys import RoundKeys
 from shoal.service.aggregator.rounds import FrozenPlan, RoundRecord, Rounds
 from shoal.service.aggregator.witness import Witness
 from shoal.service.campaign import Campaign
-from shoal.service.clock import Clock
 from shoal.service.problems import ProblemError
-from shoal.service.store import Database
+from shoal.service.store import Clock, Database
 from shoal.service.store import aggregator as store
 from shoal.wire import Noise, StoredRelease, Total
 

@@ -23,9 +23,8 @@ from shoal.errors import InvalidInputError
 from shoal.service import problems
 from shoal.service.aggregator import audit_log
 from shoal.service.aggregator.cache import Cache
-from shoal.service.clock import DAY, Clock, system_clock
 from shoal.service.problems import ProblemError
-from shoal.service.store import Database
+from shoal.service.store import DAY, Clock, Database, system_clock
 from shoal.service.store import aggregator as store
 from shoal.wire import EVERY_CAMPAIGN, Role, TokenRecord
 

@@ -15,7 +15,7 @@ from sqlalchemy import delete, insert, select
 from shoal.service.actor import ACTOR
 from shoal.service.aggregator import Aggregator, audit_log
 from shoal.service.aggregator.tokens import Holder
-from shoal.service.clock import HOUR
+from shoal.service.store import HOUR
 from shoal.service.store import aggregator as store
 from shoal.wire import Role
 
