@@ -49,8 +49,8 @@ def add_up(plan: Plan, *rounds: Rewards) -> Feedback:
     totals = np.zeros(plan.n_groups)
     released = np.zeros(plan.n_groups, np.int32)
     reported = np.zeros(len(plan.groups), np.int32)
-    for each in rounds:
-        reports, rewards = _columns(plan, each)
+    for round_rewards in rounds:
+        reports, rewards = _columns(plan, round_rewards)
         reports &= plan.groups >= 0
         reporters = np.bincount(plan.groups[reports], minlength=plan.n_groups)
         enough = reporters >= plan.problem.min_group_size
