@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, delete, func, insert, select
 
 from shoal.service import problems
-from shoal.service.actor import ACTOR
 from shoal.service.aggregator import audit_log, campaigns
+from shoal.service.aggregator.audit_log import ACTOR
 from shoal.service.aggregator.rounds import Rounds
 from shoal.service.problems import ProblemError
 from shoal.service.store import Clock, Database
