@@ -24,7 +24,19 @@ BANNED = re.compile(
     re.IGNORECASE,
 )
 # Participles and the like do not name a thing: best_group, arm_mask, message do.
-NOT_NOUNS = {"found", "given", "told", "said", "seen", "own", "wanted", "meant", "kept"}
+NOT_NOUNS = {
+    "found",
+    "given",
+    "told",
+    "said",
+    "seen",
+    "own",
+    "wanted",
+    "meant",
+    "kept",
+    "each",
+    "wants",
+}
 # Module-level names that are the same on purpose: the idiom of a framework or of the language.
 IDIOMS = {"T", "Task", "Result"}  # type variables
 SAME = {"Noise"}  # a message, and the strict model that reads it in a campaign's definition

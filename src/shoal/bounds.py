@@ -113,11 +113,13 @@ def pooled_elimination_bound(
     """
     n, k, c, t = problem.shard_size, problem.n_arms, problem.min_group_size, _horizon(problem)
     logarithm, n_batches = log(n * k * t), max(2, round(log2(max(2.0, log2(t)))))
-    least = max(
+    min_horizon = max(
         approximation_ratio * (25 * c * k * logarithm) ** 2, approximation_ratio ** (1 / 0.29)
     )
-    if t < least:
-        raise InvalidInputError(f"horizon must be at least {least:.4g} for this bound; got {t}.")
+    if t < min_horizon:
+        raise InvalidInputError(
+            f"horizon must be at least {min_horizon:.4g} for this bound; got {t}."
+        )
     gamma = 4 * _variance_proxy(problem) * logarithm
     explored = 2 * sqrt(approximation_ratio * t) * (1 + (n_batches - 1) * sqrt(53 * gamma * c * k))
     return problem.n_users * (explored + (n_batches - 1) * extra_assignments + 3 * n_batches)
@@ -156,9 +158,11 @@ def pooled_explore_then_commit_bound(problem: Problem) -> float:
             f"got {n}."
         )
     logarithm = log(n * k * t)
-    least = 16 * k * logarithm / (information * sqrt(proxy))
-    if t < least:
-        raise InvalidInputError(f"horizon must be at least {least:.4g} for this bound; got {t}.")
+    min_horizon = 16 * k * logarithm / (information * sqrt(proxy))
+    if t < min_horizon:
+        raise InvalidInputError(
+            f"horizon must be at least {min_horizon:.4g} for this bound; got {t}."
+        )
     noise = 2 * proxy * k * logarithm / information
     return problem.n_users * float(3 * noise ** (1 / 3) * t ** (2 / 3) + k + 2)
 

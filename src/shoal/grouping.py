@@ -63,14 +63,14 @@ def group_size(min_group_size: int, report_rate: float, max_size: int) -> int:
         return best
     for size in range(min_group_size, max_size + 1):
         chance = (1.0 - report_rate) ** size  # of X = 0
-        made, short = 0.0, chance
+        n_totals, short = 0.0, chance
         for reports in range(1, min_group_size):
             chance *= (size - reports + 1) / reports * report_rate / (1.0 - report_rate)
-            made += chance / math.ceil(min_group_size / reports)
+            n_totals += chance / math.ceil(min_group_size / reports)
             short += chance
-        made += 1.0 - short
-        if made > highest * size:
-            best, highest = size, made / size
+        n_totals += 1.0 - short
+        if n_totals > highest * size:
+            best, highest = size, n_totals / size
     return best
 
 

@@ -137,11 +137,11 @@ def cache_folder(source: Path) -> Path | None:
 
 def closure(source: str) -> set[str]:
     """Return the file of a module and those of all that it imports from Shoal, directly or not."""
-    sources, ahead = {source}, [source]
-    while ahead:
-        new = _imports(ahead.pop()) - sources
+    sources, queue = {source}, [source]
+    while queue:
+        new = _imports(queue.pop()) - sources
         sources |= new
-        ahead += new
+        queue += new
     return sources
 
 

@@ -14,8 +14,8 @@ from psycopg import sql
 from tests.support.service import KEY, TestClock
 from tests.support.stores import Stores, as_user
 
-from shoal.service.actor import ACTOR, SERVICE
 from shoal.service.aggregator import Aggregator
+from shoal.service.aggregator.audit_log import ACTOR, SERVICE
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 

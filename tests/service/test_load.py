@@ -21,7 +21,7 @@ from tests.support.stores import Stores
 
 from shoal.client import ServiceError
 from shoal.service.aggregator import report_queue
-from shoal.service.aggregator.bounded_queue import BoundedQueue
+from shoal.service.aggregator.report_queue import BoundedQueue
 from shoal.service.api import reports
 from shoal.service.dashboard import assets
 from shoal.service.problems import ProblemError

@@ -23,13 +23,12 @@ from shoal.client import Client
 from shoal.errors import InvalidInputError
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.tokens import ROLES, Access
-from shoal.service.clock import system_clock
 from shoal.service.dashboard.sessions import begin_session
 from shoal.service.embedded import read_tokens
 from shoal.service.learner.service import Learner
 from shoal.service.process import _make_tokens
 from shoal.service.settings import Settings, load_settings
-from shoal.service.store import Database
+from shoal.service.store import Database, system_clock
 from shoal.service.store import aggregator as tables
 from shoal.service.store.backup import back_up, restore
 from shoal.service.store.migrate import newest

@@ -16,9 +16,9 @@ from shoal.client import ServiceError
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.schedule import tick
 from shoal.service.campaign import Campaign
-from shoal.service.clock import system_clock
 from shoal.service.dashboard import checks
 from shoal.service.doctor import _aggregator_clock
+from shoal.service.store import system_clock
 from shoal.service.web.readiness import MAX_SILENCE
 
 

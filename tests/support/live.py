@@ -19,10 +19,10 @@ from shoal.client import Client
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.tokens import ROLES
 from shoal.service.application import create_app
-from shoal.service.clock import Clock, system_clock
 from shoal.service.connections import connections
 from shoal.service.learner.service import Learner
 from shoal.service.process import Server
+from shoal.service.store import Clock, system_clock
 from shoal.service.web.metrics import Metrics
 
 httpx._config.DEFAULT_TIMEOUT_CONFIG.read = 60.0  # five seconds are short on a busy machine

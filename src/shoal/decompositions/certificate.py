@@ -74,20 +74,20 @@ def is_decomposition(
     >>> is_decomposition(active, 2, [[0, 0, 1], [1, 1, 1]], min_crowd=2).reason
     'user 2 needs 2 informative assignments on arm 1; got 1.'
     """
-    wants = np.asarray(active, bool)  # (n_users, n_arms)
-    rows, times = _assignments(decomposition, repeats, len(wants))
-    n_users, n_arms = wants.shape
+    active_mask = np.asarray(active, bool)  # (n_users, n_arms)
+    rows, times = _assignments(decomposition, repeats, len(active_mask))
+    n_users, n_arms = active_mask.shape
     informative = np.zeros((n_users, n_arms), np.int64)
     users = np.arange(n_users)
     smallest, reason = n_users, ""
     for row, n_times in zip(rows, times.tolist(), strict=True):
-        reason = _broken_row(row, n_times, wants)
+        reason = _broken_row(row, n_times, active_mask)
         if reason:
             break
         crowd = np.bincount(row, minlength=n_arms)
         smallest = min(smallest, int(crowd[crowd > 0].min()))
         informative[users, row] += n_times * (crowd[row] >= min_crowd)
-    reason = reason or _shortfall(wants, demand, informative)
+    reason = reason or _shortfall(active_mask, demand, informative)
     return Certificate(not reason, reason, smallest, int(times.sum()) / demand)
 
 
@@ -109,24 +109,24 @@ def _assignments(
     return rows, times
 
 
-def _broken_row(row: NDArray[np.integer], n_times: int, wants: BoolArray) -> str:
-    n_users, n_arms = wants.shape
+def _broken_row(row: NDArray[np.integer], n_times: int, active_mask: BoolArray) -> str:
+    n_users, n_arms = active_mask.shape
     if n_times < 0:
         return f"repeats must be at least 0; got {n_times}."
     outside = (row < 0) | (row >= n_arms)
     if outside.any():
         user = int(outside.argmax())
         return f"user {user} must play an arm between 0 and {n_arms - 1}; got {row[user]}."
-    unwanted = ~wants[np.arange(n_users), row]
+    unwanted = ~active_mask[np.arange(n_users), row]
     if unwanted.any():
         user = int(unwanted.argmax())
         return f"user {user} must play an active arm; got arm {row[user]}."
     return ""
 
 
-def _shortfall(wants: BoolArray, demand: int, informative: LongArray) -> str:
-    n_active = wants.sum(axis=1, keepdims=True)
-    short = wants & (informative * n_active < demand)
+def _shortfall(active_mask: BoolArray, demand: int, informative: LongArray) -> str:
+    n_active = active_mask.sum(axis=1, keepdims=True)
+    short = active_mask & (informative * n_active < demand)
     if not short.any():
         return ""
     user, arm = (int(index) for index in np.unravel_index(short.argmax(), short.shape))

@@ -111,8 +111,8 @@ def _slots(pairs: LongArray, demand: int, max_slots: int) -> tuple[int, int]:
     """
     n_inside, n_active = pairs[:, :, None]
     n_slots = np.arange(int(n_inside.max()), max_slots + int(n_inside.max()) + 1)
-    each = n_slots // n_inside  # (n_pairs, n_choices)
-    repeats = (-(-demand // (n_active * each))).max(axis=0)
+    slots_per_arm = n_slots // n_inside  # (n_pairs, n_choices)
+    repeats = (-(-demand // (n_active * slots_per_arm))).max(axis=0)
     best = int((n_slots * repeats).argmin())
     return int(n_slots[best]), int(repeats[best])
 
@@ -200,14 +200,14 @@ def _integer_shares(active: BoolArray, n_slots: int) -> LongArray:
     """
     n_users = len(active)
     sizes: LongArray = active.sum(axis=1)
-    each, extra = n_slots // sizes, n_slots % sizes
+    slots_per_arm, extra = n_slots // sizes, n_slots % sizes
     rank = active.cumsum(axis=1) - 1
     chosen = active & ((rank - np.arange(n_users)[:, None]) % sizes[:, None] < extra[:, None])
     loads, unit = _mean_loads(active, np.ones(n_users, np.int64))
-    floors = each @ active
+    floors = slots_per_arm @ active
     low = np.array([n_slots * load // unit for load in loads]) - floors
     high = np.array([-(-n_slots * load // unit) for load in loads]) - floors
     if not fit_loads(chosen, active, low, high):
         raise RuntimeError("a transport polytope with integer bounds must have an integer point")
-    shares: LongArray = np.where(active, each[:, None], 0) + chosen
+    shares: LongArray = np.where(active, slots_per_arm[:, None], 0) + chosen
     return shares

@@ -75,8 +75,8 @@ def _read_pairs(file: Path) -> tuple[BoolArray, int | None]:
 
 
 def _matrix(users: WholeArray, arms: WholeArray, n_users: int, n_arms: Any) -> BoolArray:
-    least = int(arms.max(initial=0)) + 1
-    width = least if n_arms is None else whole_number("n_arms", n_arms, least=least)
+    min_arms = int(arms.max(initial=0)) + 1
+    width = min_arms if n_arms is None else whole_number("n_arms", n_arms, least=min_arms)
     matrix = np.zeros((n_users, width), np.bool_)
     matrix[users, arms] = True
     return matrix

@@ -65,13 +65,13 @@ def home_arms(active: BoolArray, min_crowd: int) -> LongArray | None:
     n_users, n_arms = active.shape
     chosen = np.zeros_like(active)
     chosen[np.arange(n_users), active.argmax(axis=1)] = True
-    most = np.full(n_arms, n_users)
-    least = n_users // n_arms
-    while least >= min_crowd:
-        if fit_loads(chosen, active, np.full(n_arms, least), most):
+    max_loads = np.full(n_arms, n_users)
+    min_load = n_users // n_arms
+    while min_load >= min_crowd:
+        if fit_loads(chosen, active, np.full(n_arms, min_load), max_loads):
             homes: LongArray = chosen.argmax(axis=1)
             return homes
-        least = min_crowd + (least - min_crowd) // 2 if least > min_crowd else 0
+        min_load = min_crowd + (min_load - min_crowd) // 2 if min_load > min_crowd else 0
     return None
 
 
@@ -142,9 +142,9 @@ def _play_home_and_away(
     active: BoolArray, homes: LongArray, demand: int, min_crowd: int, rng: np.random.Generator
 ) -> Decomposition:
     n_users, n_arms = active.shape
-    away = 1 - 1 / n_arms
+    away_share = 1 - 1 / n_arms
     share = max(stay_share(active, homes, min_crowd), 1 / n_arms)
-    ratio = share + away  # 1/beta of the theorem
+    ratio = share + away_share  # 1/beta of the theorem
     closed_open = n_arms / (2 * n_arms - 1)
     all_open = max(0.0, (1 / ratio - closed_open) / (1 - closed_open))
     max_slots = max(2 * n_arms, min(_SLOTS_PER_ARM * n_arms, _MOST_ENTRIES // n_users))

@@ -23,9 +23,9 @@ class Interval:
         """Half the interval's width."""
         return (self.high - self.low) / 2
 
-    def within(self, least: float, most: float) -> Interval:
+    def within(self, lowest: float, highest: float) -> Interval:
         """Return the part of it between two bounds that no value can pass."""
-        low, mean, high = (min(max(x, least), most) for x in (self.low, self.mean, self.high))
+        low, mean, high = (min(max(x, lowest), highest) for x in (self.low, self.mean, self.high))
         return Interval(mean, low, high)
 
 

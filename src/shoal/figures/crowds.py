@@ -46,14 +46,14 @@ def crowds_figure(
             tooltip=["arm:O", "group:O", "users:Q"],
         )
     )
-    least = (
+    size_line = (
         alt.Chart(pl.DataFrame({"least": [min_group_size]}))
         .mark_rule(color=COLOURS[1], strokeDash=[4, 3])
         .encode(x="least:Q")
     )
     n_bars = parts["arm"].n_unique()
     return alt.LayerChart(
-        layer=[bars, least],
+        layer=[bars, size_line],
         width=WIDTH,
         height=HEIGHT_PER_ARM * max(n_bars, 2),
         title=f"crowds and their groups, of at least {min_group_size} users each",

@@ -17,9 +17,8 @@ from shoal.arrays import BoolArray
 from shoal.errors import InvalidInputError, unwritable
 from shoal.files import write_atomically
 from shoal.frames import is_frame
-from shoal.model.feedback import Feedback
 from shoal.model.numbers import plain, shortened, whole_number
-from shoal.model.plan import Plan
+from shoal.model.plan import Feedback, Plan
 from shoal.model.problem import Problem
 from shoal.model.totals import Rewards, check_reward, pairs
 
@@ -128,7 +127,7 @@ class Roster:
     def add_up(self, plan: Plan, *rounds: Rewards) -> Feedback:
         """Return the totals of a plan's groups, as ``Plan.add_up`` does, from rewards by id."""
         self._check(plan)
-        return plan.add_up(*(self._by_seat(each, plan.problem.bounded) for each in rounds))
+        return plan.add_up(*(self._by_seat(rewards, plan.problem.bounded) for rewards in rounds))
 
     def _by_seat(self, rewards: Rewards, bounded: bool) -> list[tuple[int, Any]]:
         """Return one round's rewards by seat; what is refused is refused by the user's id."""

@@ -14,10 +14,9 @@ import numpy as np
 from shoal.arrays import BoolArray, FloatArray
 from shoal.errors import InvalidInputError
 from shoal.frames import read_frame
-from shoal.model.feedback import Feedback
 from shoal.model.merging import merge_played
 from shoal.model.numbers import plain, shortened
-from shoal.model.plan import Plan
+from shoal.model.plan import Feedback, Plan
 
 if TYPE_CHECKING:
     import polars as pl
@@ -50,8 +49,8 @@ def add_up(plan: Plan, *rounds: Rewards) -> Feedback:
     totals = np.zeros(plan.n_groups)
     released = np.zeros(plan.n_groups, np.int32)
     reported = np.zeros(len(plan.groups), np.int32)
-    for each in rounds:
-        reports, rewards = _columns(plan, each)
+    for round_rewards in rounds:
+        reports, rewards = _columns(plan, round_rewards)
         reports &= plan.groups >= 0
         reporters = np.bincount(plan.groups[reports], minlength=plan.n_groups)
         enough = reporters >= plan.problem.min_group_size

@@ -84,11 +84,11 @@ class Thompson(Policy):
 
     def _choose(self) -> Choice:
         if self._beta:
-            drawn = self.rng.beta(1 + self._sums, 1 + self._counts - self._sums)
+            samples = self.rng.beta(1 + self._sums, 1 + self._counts - self._sums)
         else:
             precision = 1 + self._counts
-            drawn = self.rng.normal(self._sums / precision, 1 / np.sqrt(precision))
-        return drawn.argmax(axis=1), self._users, 1
+            samples = self.rng.normal(self._sums / precision, 1 / np.sqrt(precision))
+        return samples.argmax(axis=1), self._users, 1
 
     def _learn(self, plan: Plan, feedback: Feedback) -> None:
         rewards, reported = feedback.totals, feedback.reported

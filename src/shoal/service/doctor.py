@@ -22,10 +22,9 @@ from shoal.service.aggregator.keys import COPIED, KEY_BYTES, fits, is_copy, read
 from shoal.service.aggregator.witness import check as check_witness
 from shoal.service.aggregator.witness import read_statement
 from shoal.service.audit import audit
-from shoal.service.clock import system_clock
 from shoal.service.learner.run import DamagedStateError, Records
 from shoal.service.settings import Settings
-from shoal.service.store import Database
+from shoal.service.store import Database, system_clock
 from shoal.service.store import aggregator as store
 from shoal.service.store.database import reason_of
 from shoal.service.store.migrate import StoreRole, current, newest

@@ -19,18 +19,19 @@ def homogeneous_share(rate: float, least: int) -> float:
     return float(rate**least + (1 - rate) ** least)
 
 
-def least_users(rate: float, *, share: float = ALARMING) -> int | None:
-    """Return the least C with at most that share of homogeneous totals, None where none has it.
+def least_users(rate: float) -> int | None:
+    """Return the least C with no more homogeneous totals than ``ALARMING``, None where none is.
 
     >>> least_users(0.03), least_users(0.5), least_users(0.0)
     (76, 5, None)
     """
     low, high = 0, MOST_REPORTERS
-    if homogeneous_share(rate, high) > share:
+    if homogeneous_share(rate, high) > ALARMING:
         return None
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if homogeneous_share(rate, middle) <= share else (middle, high)
+        enough = homogeneous_share(rate, middle) <= ALARMING
+        low, high = (low, middle) if enough else (middle, high)
     return high
 
 

@@ -5,7 +5,7 @@ import logging
 import sys
 import time
 
-TEXT, JSON_LINES = "text", "json"
+JSON_LINES = "json"
 
 
 class JsonFormatter(logging.Formatter):

@@ -17,12 +17,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from shoal.errors import InvalidInputError, ShoalError
 from shoal.files import write_atomically
 from shoal.service import logs
-from shoal.service.clock import system_clock
 from shoal.service.connections import connections, max_connections
 from shoal.service.listener import bind
 from shoal.service.settings import Settings
 from shoal.service.startup import SUPERVISED, announce_ready, forbid_core_dumps
-from shoal.service.store import Database
+from shoal.service.store import Database, system_clock
 from shoal.service.store.database import reason_of
 from shoal.service.store.migrate import StoreRole, upgrade
 

@@ -7,8 +7,8 @@ from tests.support.stores import Stores
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.schedule import tick
 from shoal.service.campaign import Campaign, Schedule
-from shoal.service.clock import HOUR
 from shoal.service.problems import ProblemError
+from shoal.service.store import HOUR
 from shoal.wire import LearnerProgress
 
 

@@ -11,7 +11,7 @@ from tests.support.stores import Stores
 
 from shoal.client import Client, ServiceError
 from shoal.service.aggregator import audit_log
-from shoal.service.clock import DAY, HOUR
+from shoal.service.store import DAY, HOUR
 
 
 def test_a_token_ends_when_it_was_said_to(stores: Stores) -> None:

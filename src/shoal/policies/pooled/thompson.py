@@ -41,15 +41,17 @@ class PooledThompson(Policy):
 
     def _choose(self) -> Choice:
         problem = self.problem
-        n_arms, least = problem.n_arms, problem.min_group_size
+        n_arms, min_group_size = problem.n_arms, problem.min_group_size
         arms = self.posterior.sample(self.rng)
         groups: IntArray = np.empty(problem.n_users, np.int32)
         estimates = self.posterior.estimates()
         uniforms = self.rng.random(problem.n_users)
         for shard in range(problem.n_shards):
             users = problem.shard(shard)
-            _return_unseen(estimates[users], arms[users], least)
-            regroup(arms[users], n_arms, least, users.start, uniforms[users], groups[users])
+            _return_unseen(estimates[users], arms[users], min_group_size)
+            regroup(
+                arms[users], n_arms, min_group_size, users.start, uniforms[users], groups[users]
+            )
         return arms, groups, 1
 
     def _learn(self, plan: Plan, feedback: Feedback) -> None:

@@ -9,16 +9,21 @@ off shows only beside a copy: an export, or the witness where there is one.
 """
 
 from collections.abc import Iterator
+from contextvars import ContextVar
 from hashlib import sha256
 from typing import Any
 
 import msgspec
 from sqlalchemy import Connection, Row, insert, select, text
 
-from shoal.service.actor import ACTOR
-from shoal.service.clock import system_clock
 from shoal.service.store import aggregator as store
+from shoal.service.store import system_clock
 from shoal.wire import AuditEntry
+
+SERVICE = "(service)"  # no token can have such a name
+
+ACTOR: ContextVar[str] = ContextVar("actor", default=SERVICE)
+"""The name of the token behind a request; set where the token is checked."""
 
 ORIGIN = bytes(32)  # what the first entry's digest is chained to
 _LOCK = 0x73686F616C6C6F67  # PostgreSQL's, for as long as an entry's transaction

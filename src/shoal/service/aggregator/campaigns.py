@@ -21,9 +21,8 @@ from shoal.service.aggregator import audit_log
 from shoal.service.aggregator.cache import Cache
 from shoal.service.aggregator.holdout import NO_BLOCKS, draw_blocks
 from shoal.service.campaign import Campaign
-from shoal.service.clock import Clock
 from shoal.service.problems import ProblemError
-from shoal.service.store import Database
+from shoal.service.store import Clock, Database
 from shoal.service.store import aggregator as store
 from shoal.wire import ArmState, Moved
 
@@ -298,6 +297,12 @@ def ending_of(connection: Connection, name: str) -> str | None:
     """Return how a campaign has ended, None for one that has not or is not there."""
     table = store.campaigns
     return connection.scalar(select(table.c.ending).where(table.c.name == name))
+
+
+def source_of(connection: Connection, campaign: str) -> str | None:
+    """Return the token that reports in a campaign, None before the first report."""
+    table = store.campaigns
+    return connection.scalar(select(table.c.source).where(table.c.name == campaign))
 
 
 def require_running(connection: Connection, name: str) -> None:

@@ -18,8 +18,8 @@ from shoal.service.aggregator.campaigns import ARCHIVED, DELETED, Directory, end
 from shoal.service.aggregator.epochs import Epochs
 from shoal.service.aggregator.keys import RoundKeys
 from shoal.service.aggregator.rounds import OPEN, WANTED, Rounds
-from shoal.service.clock import Clock
 from shoal.service.problems import ProblemError
+from shoal.service.store import Clock
 from shoal.service.store import aggregator as store
 
 _OF_ROUNDS = (store.reports, store.sum_blocks, store.sums, store.releases)

@@ -27,8 +27,8 @@ from shoal.service.aggregator import audit_log, rounds
 from shoal.service.aggregator.campaigns import Directory
 from shoal.service.aggregator.keys import RoundKeys
 from shoal.service.aggregator.rounds import ABANDONED, OPEN, RELEASED, WANTED, RoundRecord, Rounds
-from shoal.service.clock import Clock
 from shoal.service.problems import ProblemError, Reason
+from shoal.service.store import Clock
 from shoal.service.store import aggregator as store
 from shoal.wire import LearnerProgress
 

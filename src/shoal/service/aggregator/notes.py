@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, delete, func, insert, select
 
 from shoal.service import problems
-from shoal.service.actor import ACTOR
 from shoal.service.aggregator import audit_log, campaigns
+from shoal.service.aggregator.audit_log import ACTOR
 from shoal.service.aggregator.rounds import Rounds
-from shoal.service.clock import Clock
 from shoal.service.problems import ProblemError
-from shoal.service.store import Database
+from shoal.service.store import Clock, Database
 from shoal.service.store import aggregator as store
 
 MAX_LENGTH = 200  # characters

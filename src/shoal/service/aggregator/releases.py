@@ -28,7 +28,7 @@ from shoal.arrays import BoolArray, LongArray, WholeArray
 from shoal.errors import ShoalError
 from shoal.service import problems
 from shoal.service.aggregator import audit_log, rounds
-from shoal.service.aggregator.campaigns import Directory
+from shoal.service.aggregator.campaigns import Directory, source_of
 from shoal.service.aggregator.epochs import Epochs
 from shoal.service.aggregator.group_sums import DAMAGED, DamagedSumsError, Sums, read_checked
 from shoal.service.aggregator.holdout import (
@@ -40,12 +40,10 @@ from shoal.service.aggregator.holdout import (
 )
 from shoal.service.aggregator.keys import RoundKeys
 from shoal.service.aggregator.rounds import FrozenPlan, RoundRecord, Rounds
-from shoal.service.aggregator.sources import source_of
 from shoal.service.aggregator.witness import Witness
 from shoal.service.campaign import Campaign
-from shoal.service.clock import Clock
 from shoal.service.problems import ProblemError
-from shoal.service.store import Database
+from shoal.service.store import Clock, Database
 from shoal.service.store import aggregator as store
 from shoal.wire import Noise, StoredRelease, Total
 

@@ -4,20 +4,24 @@ A batch is answered after the commit that holds it. Individual rewards live in a
 until then, and nowhere else. Rewards in [0, 1] become whole steps of a public grid, and only whole
 numbers are ever summed: order, retries and rounding can't show in a sum, and a fingerprint in the
 low-order bits of a reward does not survive the grid.
+
+One token reports in a campaign, the first that does, until its successor takes over. A successor is
+named so. Only a report that can be counted makes a token the one that reports. Reports by any other
+token are contested: they are refused, and their number is released. Each release's entry in the
+audit log names the token: an entry of its own would show when a report came.
 """
 
 import queue
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
-from sqlalchemy import Connection
+from sqlalchemy import Connection, bindparam, select, update
 
 from shoal.arrays import BoolArray, FloatArray, IntArray, LongArray
-from shoal.service.aggregator.bounded_queue import BoundedQueue
 from shoal.service.aggregator.campaigns import Directory
 from shoal.service.aggregator.group_sums import (
     DAMAGED,
@@ -28,21 +32,42 @@ from shoal.service.aggregator.group_sums import (
 from shoal.service.aggregator.keys import RoundKeys
 from shoal.service.aggregator.releases import load_seats
 from shoal.service.aggregator.rounds import OPEN, RELEASED, Rounds
-from shoal.service.aggregator.sources import Source, add_contested, lock_for_reports, set_source
 from shoal.service.problems import (
     BAD_CAPABILITY,
+    BUSY,
     CONTESTED,
     LATE,
     OUT_OF_RANGE,
     UNKNOWN_USER,
+    ProblemError,
     Reason,
 )
 from shoal.service.store import Database
+from shoal.service.store import aggregator as store
 
 MAX_BATCHES = 64  # in one transaction
 MAX_WAITING_REPORTS = 500_000  # for the store; more are refused, to be sent again
 
+Item = TypeVar("Item")
 RefusedReports = list[tuple[int, Reason]]  # position in the batch, and why
+
+_STATE_AND_SOURCE = (
+    select(store.rounds.c.state, store.campaigns.c.source)
+    .join(store.campaigns)
+    .where(store.rounds.c.id == bindparam("round_id"))
+    .with_for_update(of=store.rounds)
+)
+
+
+class Source(NamedTuple):
+    """The token that reports, and the one whose reporting it may take over."""
+
+    name: str = ""
+    succeeds: str | None = None
+
+    def may_report(self, present: str | None) -> bool:
+        """Return whether it is the ``present`` source of a campaign, its successor or the first."""
+        return present is None or present in (self.name, self.succeeds)
 
 
 class Outcome(NamedTuple):
@@ -83,6 +108,38 @@ class ReportBatch:
         """Answer with an error; the sender may repeat."""
         if self.answer.set_running_or_notify_cancel():
             self.answer.set_exception(error)
+
+
+class BoundedQueue(Generic[Item]):
+    """Refuses what it has no room for, so that a slow store can't fill the memory.
+
+    It holds items of at most ``max_size`` in all, by ``size_of``; None marks the end and has no
+    size. An item that is larger than that has a place in an empty queue.
+    """
+
+    def __init__(self, size_of: Callable[[Item], int], *, max_size: int) -> None:
+        self._size_of = size_of
+        self._max_size = max_size
+        self._size = 0
+        self._lock = threading.Lock()
+        self._items: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
+
+    def put(self, item: Item | None) -> None:
+        """Add an item, or refuse it."""
+        size = 0 if item is None else self._size_of(item)
+        with self._lock:
+            if size and self._size and self._size + size > self._max_size:
+                raise ProblemError(BUSY)
+            self._size += size
+            self._items.put(item)
+
+    def get(self, *, block: bool = True) -> Item | None:
+        """Remove the item that has waited longest; without ``block``, raise queue.Empty."""
+        item = self._items.get(block)
+        if item is not None:
+            with self._lock:
+                self._size -= self._size_of(item)
+        return item
 
 
 class ReportQueue:
@@ -191,7 +248,7 @@ class ReportQueue:
     def _count(self, connection: Connection, round_id: int, batches: list[ReportBatch]) -> Outcome:
         """Count one round's batches, but for those of a second source, which are contested."""
         groups = batches[0].groups
-        state, source = lock_for_reports(connection, round_id)
+        state, source = _lock(connection, round_id)
         present, accepted, contested = source, [], []
         for batch in batches:
             if batch.source.may_report(present):
@@ -211,10 +268,31 @@ class ReportQueue:
             key = self._keys.get(connection, round_id)
             add_reports(connection, round_id, groups, SeatReports(seats, steps[first]), key)
         if present != source:
-            set_source(connection, round_id, present)
+            _set_source(connection, round_id, present)
         if contested:
-            add_contested(connection, round_id, sum(batch.seats.size for batch in contested))
+            _add_contested(connection, round_id, sum(batch.seats.size for batch in contested))
         return Outcome(np.zeros(groups.size, np.bool_), frozenset(map(id, contested)))
+
+
+def _lock(connection: Connection, round_id: int) -> tuple[str, str | None]:
+    """Return a round's state and the token that reports in its campaign; lock the round."""
+    row = connection.execute(_STATE_AND_SOURCE, {"round_id": round_id}).one()
+    return row.state, row.source
+
+
+def _set_source(connection: Connection, round_id: int, source: str | None) -> None:
+    """Let a token be the one that reports in a round's campaign."""
+    table = store.campaigns
+    campaign = select(store.rounds.c.campaign).where(store.rounds.c.id == round_id)
+    changed = update(table).where(table.c.name == campaign.scalar_subquery())
+    connection.execute(changed.values(source=source))
+
+
+def _add_contested(connection: Connection, round_id: int, n_reports: int) -> None:
+    """Count reports by a second source."""
+    table = store.rounds
+    more = update(table).where(table.c.id == round_id)
+    connection.execute(more.values(contested=table.c.contested + n_reports))
 
 
 def _refusal(playing: bool, allowed: bool) -> Reason:

@@ -26,10 +26,9 @@ from shoal.service.aggregator.campaigns import Directory, offered
 from shoal.service.aggregator.draws import WINDOW, draw
 from shoal.service.aggregator.holdout import held_out
 from shoal.service.campaign import Campaign, plan_hash
-from shoal.service.clock import Clock
 from shoal.service.notifier import Notifier
 from shoal.service.problems import ProblemError
-from shoal.service.store import Database
+from shoal.service.store import Clock, Database
 from shoal.service.store import aggregator as store
 
 log = logging.getLogger("shoal.service")

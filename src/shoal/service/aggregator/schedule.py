@@ -11,8 +11,8 @@ import logging
 from shoal.service.aggregator.rounds import OPEN, WANTED, RoundRecord
 from shoal.service.aggregator.service import Aggregator
 from shoal.service.campaign import Campaign, Schedule
-from shoal.service.clock import HOUR
 from shoal.service.problems import ProblemError
+from shoal.service.store import HOUR
 
 log = logging.getLogger("shoal.service")
 

@@ -19,10 +19,9 @@ from shoal.service.aggregator.rounds import WANTED, Rounds
 from shoal.service.aggregator.tokens import Access
 from shoal.service.aggregator.witness import Witness
 from shoal.service.campaign import check_arm
-from shoal.service.clock import Clock, system_clock
 from shoal.service.notifier import Notifier
 from shoal.service.problems import INVALID, LEARNER_AHEAD, ProblemError
-from shoal.service.store import Database
+from shoal.service.store import Clock, Database, system_clock
 
 
 class Aggregator:

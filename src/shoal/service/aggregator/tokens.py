@@ -23,9 +23,8 @@ from shoal.errors import InvalidInputError
 from shoal.service import problems
 from shoal.service.aggregator import audit_log
 from shoal.service.aggregator.cache import Cache
-from shoal.service.clock import DAY, Clock, system_clock
 from shoal.service.problems import ProblemError
-from shoal.service.store import Database
+from shoal.service.store import DAY, Clock, Database, system_clock
 from shoal.service.store import aggregator as store
 from shoal.wire import EVERY_CAMPAIGN, Role, TokenRecord
 
@@ -182,14 +181,11 @@ class Access:
     def holder(self, token: str) -> Holder | None:
         """Return what is known of a token, None for one that is unknown or over."""
         name, _, secret = token.removeprefix("shoal.").rpartition(".")
-        holder = self._find(name, _digest(secret))
+        holder = self.find(name, _digest(secret))
         return holder if token.startswith("shoal.") else None
 
-    def still(self, name: str, digest: bytes) -> Holder | None:
+    def find(self, name: str, digest: bytes) -> Holder | None:
         """Return the token of that name, None if it was replaced, revoked or is over."""
-        return self._find(name, digest)
-
-    def _find(self, name: str, digest: bytes) -> Holder | None:
         holder, now = self._holders.get(None).get(name), self._clock()
         same = hmac.compare_digest(digest, holder.digest if holder else _NO_DIGEST)
         if holder is None:

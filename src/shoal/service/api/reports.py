@@ -7,6 +7,7 @@ other.
 
 import asyncio
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Annotated
 
@@ -15,7 +16,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from shoal.service.aggregator import Aggregator
-from shoal.service.aggregator.sources import Source
+from shoal.service.aggregator.report_queue import Source
 from shoal.service.aggregator.tokens import Holder
 from shoal.service.api.assignments import fetch
 from shoal.service.api.schemas import JSON, answer, request_body
@@ -23,7 +24,7 @@ from shoal.service.problems import INVALID, MALFORMED, STORE_AWAY, ProblemError
 from shoal.service.web.access import Name, Number, Service, allow
 from shoal.service.web.answers import problem
 from shoal.service.web.metrics import Metrics
-from shoal.service.web.strict_json import refuse_repeats
+from shoal.service.web.strict_json import read_strict
 from shoal.wire import MAX_REPORTS, Batch, Refusal, Refusals
 
 MAX_COMMIT_SECONDS = 30.0  # that a request waits for its reports to be durable
@@ -75,7 +76,7 @@ async def _count(
     reports = [(report.user, report.reward) for report in batch.reports]
     capabilities = [report.capability for report in batch.reports]
     n_reports, n_capabilities = len(reports), sum(map(bool, capabilities))
-    refuse_repeats(
+    _refuse_repeats(
         body,
         [
             (b'"reports"', 1),
@@ -97,6 +98,16 @@ async def _count(
         metrics.add_refusals(name, (reason.name for _, reason in refused))
     refusals = Refusals([Refusal(index, reason.type) for index, reason in refused])
     return Response(_encoder.encode(refusals), media_type=JSON)
+
+
+def _refuse_repeats(body: bytes, counts: Iterable[tuple[bytes, int]]) -> None:
+    """Refuse a repeated name in a body that was read, quickly where it is written as usual.
+
+    ``counts`` has each name that stands in the body, with its quotes, and how often it must. A body
+    with other counts or with escapes may still be right, and is read once more.
+    """
+    if b"\\" in body or any(body.count(name) != count for name, count in counts):
+        read_strict(body)
 
 
 def _broken_rule(error: msgspec.ValidationError, body: bytes) -> str:

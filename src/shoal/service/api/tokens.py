@@ -10,8 +10,8 @@ from shoal.service.aggregator import audit_log
 from shoal.service.aggregator.tokens import Holder, scope_names
 from shoal.service.api.schemas import Checked
 from shoal.service.campaign import NAME
-from shoal.service.clock import DAY, HOUR
 from shoal.service.problems import INVALID, ProblemError
+from shoal.service.store import DAY, HOUR
 from shoal.service.web.access import Service, TokenFirst, allow
 from shoal.wire import (
     BOUND,

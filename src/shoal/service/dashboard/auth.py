@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Request, Response
 from starlette.datastructures import FormData
 
-from shoal.service.actor import ACTOR
+from shoal.service.aggregator.audit_log import ACTOR
 from shoal.service.dashboard.rendering import LoginNeededError, PageRequest
 from shoal.service.dashboard.sessions import LIFETIME, READER_ROLES, Session, read_session
 from shoal.service.problems import CROSS_SITE, FORBIDDEN, UNAUTHENTICATED, ProblemError

@@ -12,10 +12,10 @@ from hashlib import sha256
 
 from sqlalchemy import delete, insert, select
 
-from shoal.service.actor import ACTOR
 from shoal.service.aggregator import Aggregator, audit_log
+from shoal.service.aggregator.audit_log import ACTOR
 from shoal.service.aggregator.tokens import Holder
-from shoal.service.clock import HOUR
+from shoal.service.store import HOUR
 from shoal.service.store import aggregator as store
 from shoal.wire import Role
 
@@ -80,7 +80,7 @@ def read_session(aggregator: Aggregator, secret: str) -> Session | None:
         row = connection.execute(query).one_or_none()
     if row is None or row.expires_at <= aggregator.clock():
         return None
-    holder = aggregator.access.still(row.token, bytes(row.token_digest))
+    holder = aggregator.access.find(row.token, bytes(row.token_digest))
     return Session(holder, secret) if holder and holder.role in VIEWER_ROLES else None
 
 

@@ -7,10 +7,10 @@ from fastapi import APIRouter, Response
 
 from shoal.service.aggregator.tokens import ROLES
 from shoal.service.campaign import NAME
-from shoal.service.clock import DAY, HOUR
 from shoal.service.dashboard.auth import AdminForm, AdminPage, StaffPage, field
 from shoal.service.dashboard.rendering import PageRequest, PageRoute, redirect
 from shoal.service.problems import ProblemError
+from shoal.service.store import DAY, HOUR
 from shoal.wire import BOUND, EVERY_CAMPAIGN, UNBOUND
 
 router = APIRouter(prefix="/tokens", route_class=PageRoute, include_in_schema=False)

@@ -1,5 +1,5 @@
-"""The two stores: one schema each, on SQLite or PostgreSQL."""
+"""The two stores: one schema each, on SQLite or PostgreSQL; and the clock of what is stored."""
 
-from shoal.service.store.database import Database
+from shoal.service.store.database import DAY, HOUR, Clock, Database, system_clock
 
-__all__ = ["Database"]
+__all__ = ["DAY", "HOUR", "Clock", "Database", "system_clock"]

@@ -46,7 +46,22 @@ _SQLITE_HEADER = b"SQLite format 3\0"  # how its files begin
 _LOCK = 0x73686F616C  # of this database; any number that no other program is likely to take
 _NOT_AVAILABLE = "55P03"
 
+HOUR = 3_600_000  # in milliseconds, like every time that is stored
+DAY = 24 * HOUR
+
+Clock = Callable[[], int]
+"""Returns milliseconds since 1970; a parameter, so that tests can turn it."""
+
 log = logging.getLogger("shoal.service")
+
+
+def system_clock() -> int:
+    """Return the machine's time.
+
+    >>> system_clock() > 1_700_000_000_000
+    True
+    """
+    return time.time_ns() // 1_000_000
 
 
 class Dialect(NamedTuple):

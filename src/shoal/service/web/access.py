@@ -9,8 +9,8 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BeforeValidator, Field
 
-from shoal.service.actor import ACTOR
 from shoal.service.aggregator import Aggregator
+from shoal.service.aggregator.audit_log import ACTOR
 from shoal.service.aggregator.tokens import Holder
 from shoal.service.campaign import NAME, USER
 from shoal.service.problems import FORBIDDEN, UNAUTHENTICATED, WRONG_CAMPAIGN, ProblemError
