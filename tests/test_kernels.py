@@ -81,7 +81,7 @@ def test_a_change_elsewhere_compiles_nothing_again() -> None:
     source = PACKAGE / "policies/shoal/joint/posterior.py"
     sources = {Path(file) for file in kernels.closure(str(source))}
     assert PACKAGE / "policies/shoal/joint/prior.py" in sources
-    assert PACKAGE / "model/plan.py" in sources, "imported by way of a package"
+    assert PACKAGE / "model/feedback.py" in sources, "imported by way of a package"
     caller = PACKAGE / "policies/shoal/joint/value_of_information.py"
     assert caller not in sources, "it imports the callee"
     others = ("service", "figures")  # a plan draws figures, which it imports when it does

@@ -12,7 +12,7 @@ import numpy as np
 
 from shoal.arrays import BoolArray, IntArray, LongArray, WholeArray
 from shoal.kernels import kernel
-from shoal.model.plan import Feedback, Plan
+from shoal.model.plan import Plan
 
 WITHHELD = -1
 
@@ -52,43 +52,6 @@ def merge_plan(plan: Plan, into: WholeArray) -> Plan:
         return plan
     groups = np.append(merged, -1)[plan.groups].astype(np.int32)
     return Plan(plan.arms, groups, plan.repeats, problem=plan.problem)
-
-
-def unmerge(feedback: Feedback, merged: Plan, plan: Plan) -> Feedback:
-    """Return the feedback of the groups in ``plan``: merged ones count as withheld."""
-    groups, n_groups = merged.groups, merged.n_groups
-    moved = groups != plan.groups
-    alone = np.ones(plan.n_groups, np.bool_)
-    alone[plan.groups[moved]] = alone[groups[moved]] = False
-    totals, released = np.zeros(plan.n_groups), np.zeros(plan.n_groups, np.int32)
-    totals[:n_groups], released[:n_groups] = feedback.totals, feedback.released
-    reported = feedback.reported * np.append(alone, False)[plan.groups]
-    return Feedback(totals * alone, released * alone, reported, plan)
-
-
-def is_merged(merged: Plan, plan: Plan) -> bool:
-    """Return whether ``merged`` is one round of ``plan``, with some of its groups joined."""
-    return (
-        merged.repeats == plan.repeats == 1
-        and merged.problem == plan.problem
-        and np.array_equal(merged.arms, plan.arms)
-        and bool(_joins(plan.groups, merged.groups, plan.n_groups))
-    )
-
-
-@kernel()
-def _joins(groups: IntArray, merged: IntArray, n_groups: int) -> bool:
-    """Return whether all members of each group are in one merged group, and no one else is."""
-    into = np.full(n_groups, -1, np.int32)
-    for user in range(len(groups)):
-        group = groups[user]
-        if (group < 0) != (merged[user] < 0):
-            return False
-        if group >= 0:
-            if into[group] >= 0 and into[group] != merged[user]:
-                return False
-            into[group] = merged[user]
-    return True
 
 
 @kernel()

@@ -1,48 +1,33 @@
-"""One round's decision, and what is released of it (Section 2.1: the assignment, its partition).
+"""One round's decision: each user's arm and group (Section 2.1: the assignment and its partition).
 
-A ``Plan`` is each user's arm and group; one that breaks anonymity can't exist. ``Feedback`` is what
-a learner sees of it: released totals and who is in them, nothing else. Each is checked by one
-compiled pass over the users.
+A ``Plan`` that breaks anonymity can't exist. The check is one compiled pass over the users.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.arrays import CountArray, FloatArray, IntArray
-from shoal.errors import InvalidInputError
+from shoal.arrays import IntArray
+from shoal.errors import AnonymityError, InvalidInputError
 from shoal.frames import as_array
 from shoal.kernels import kernel
 from shoal.model.numbers import shortened, whole_number
 from shoal.model.problem import Problem
-from shoal.model.verdicts import (
-    BAD_ARM,
-    BAD_GROUP,
-    BAD_RELEASES,
-    BAD_REPORTS,
-    BAD_TOTAL,
-    FEW_REPORTS,
-    FINE,
-    SMALL_GROUP,
-    TWO_ARMS,
-    TWO_SHARDS,
-    feedback_error,
-    plan_error,
-)
 from shoal.notebook import html_table
 
 if TYPE_CHECKING:
     import altair as alt
     import polars as pl
 
+    from shoal.model.feedback import Feedback
     from shoal.model.totals import Rewards
 
-_INT32, _FLOAT64 = np.dtype(np.int32), np.dtype(np.float64)
+_INT32 = np.dtype(np.int32)
+_FINE, _ARM, _GROUP, _TWO_ARMS, _TWO_SHARDS, _SMALL = range(6)
 
 
 class Plan:
@@ -94,11 +79,11 @@ class Plan:
             raise InvalidInputError(f"problem must be a Problem; got {shortened(problem)}.")
         arm_column = _column("arms", arms, problem.n_users)
         group_column = _column("groups", groups, problem.n_users)
-        verdict, where, n_groups, smallest = _check_groups(
+        verdict, where, n_groups, smallest = _check(
             arm_column, group_column, problem.n_arms, problem.min_group_size, problem.shard_size
         )
-        if verdict != FINE:
-            raise plan_error(verdict, where, arm_column, group_column, problem)
+        if verdict != _FINE:
+            raise _error(verdict, where, arm_column, group_column, problem)
         if type(repeats) is not int or repeats < 1:
             repeats = whole_number("repeats", repeats)
         arm_column.setflags(write=False)
@@ -176,121 +161,6 @@ class Plan:
         return partial(Plan, problem=self.problem), (self.arms, self.groups, self.repeats)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Feedback:
-    """The released totals of one plan.
-
-    Where a plan was repeated, totals, releases and reports are counted over all its rounds. A
-    group with fewer than ``min_group_size`` reporters in a round is merged with others of its arm,
-    or withheld in that round: its total is never released, and nobody in it counts as having
-    reported.
-
-    Parameters
-    ----------
-    totals
-        Sum of the released totals of each group, (n_groups,); 0 where nothing was released.
-    released
-        Rounds in which each group's total was released, (n_groups,).
-    reported
-        Rounds in which each user's reward is part of a released total, (n_users,).
-    plan
-        The plan that was played, where it is known; or the same with the groups that were
-        released, where some were merged after the plan was made (``merging``).
-    """
-
-    totals: FloatArray
-    released: CountArray
-    reported: CountArray
-    plan: Plan | None = None
-
-    def __post_init__(self) -> None:
-        totals: Any = self.totals
-        released: Any = self.released
-        reported: Any = self.reported
-        if (
-            not type(totals) is type(released) is type(reported) is np.ndarray
-            or totals.dtype is not _FLOAT64
-            or not released.dtype is reported.dtype is _INT32
-        ):  # not an environment's own: convert what can be
-            self._convert()
-
-    def _convert(self) -> None:
-        """Turn all fields into arrays of numbers, or refuse them by name."""
-        if not isinstance(self.totals, np.ndarray) or self.totals.dtype != _FLOAT64:
-            totals = _feedback_column("totals", self.totals, "biuf", "numbers").astype(np.float64)
-            object.__setattr__(self, "totals", totals)
-        for name in ("released", "reported"):
-            counts = getattr(self, name)
-            if not isinstance(counts, np.ndarray) or counts.dtype.kind not in "biu":
-                counts = _feedback_column(name, counts, "biu", "whole numbers")
-                object.__setattr__(self, name, counts)
-
-    def __repr__(self) -> str:
-        return (
-            f"Feedback(n_groups={len(self.totals)}, n_released={np.count_nonzero(self.released)}, "
-            f"n_reported={np.count_nonzero(self.reported)})"
-        )
-
-    def _repr_html_(self) -> str:
-        frame = self.to_frame()
-        return html_table("Feedback: all that a learner sees", frame.columns, frame.rows())
-
-    def to_frame(self) -> pl.DataFrame:
-        """Return a row for each released total: its group, arm, rounds, reports and the total.
-
-        The arm and the reports are known where the plan is.
-        """
-        import polars as pl
-
-        groups = np.flatnonzero(self.released)
-        columns: dict[str, Any] = {"group": groups.astype(np.int32)}
-        if self.plan is not None:
-            members, plan = self.plan.groups >= 0, self.plan
-            arms = np.zeros(plan.n_groups, np.int32)
-            arms[plan.groups[members]] = plan.arms[members]
-            reports = np.zeros(plan.n_groups, np.int64)
-            np.add.at(reports, plan.groups[members], self.reported[members])
-            columns |= {"arm": arms[groups], "reports": reports[groups]}
-        columns |= {"rounds": self.released[groups].astype(np.int32), "total": self.totals[groups]}
-        return pl.DataFrame(columns)
-
-    def check(self, plan: Plan) -> None:
-        """Refuse feedback that can't belong to ``plan``."""
-        if self.plan is not None and self.plan is not plan:
-            from shoal.model.merging import is_merged
-
-            if not is_merged(self.plan, plan):
-                raise InvalidInputError(
-                    f"feedback must be for the plan asked for; got {self.plan}'s."
-                )
-            plan = self.plan
-        n_users, n_groups = len(plan.groups), plan.n_groups
-        if self.totals.shape != (n_groups,) or self.released.shape != (n_groups,):
-            raise InvalidInputError(
-                f"feedback must have {n_groups} totals and releases to fit the plan; "
-                f"got {self.totals.shape} and {self.released.shape}."
-            )
-        if self.reported.shape != (n_users,):
-            raise InvalidInputError(
-                f"feedback.reported must have shape ({n_users},); got {self.reported.shape}."
-            )
-        problem = plan.problem
-        verdict, where = _check_totals(
-            plan.groups, plan.repeats, problem.min_group_size, self.totals, self.released,
-            self.reported, problem.bounded,
-        )  # fmt: skip
-        if verdict != FINE:
-            raise feedback_error(verdict, where, self, plan)
-
-    def unmerged(self, plan: Plan) -> Feedback:
-        """Return the feedback of the groups in ``plan``: merged ones count as withheld."""
-        if self.plan is None or self.plan is plan:
-            return self
-        from shoal.model.merging import unmerge
-
-        return unmerge(self, self.plan, plan)
-
-
 def _column(name: str, values: ArrayLike, n_users: int) -> IntArray:
     """Return a copy of ``values`` as an int32 column, refusing anything that is not whole."""
     array = values if type(values) is np.ndarray else as_array(name, values)
@@ -306,7 +176,7 @@ def _column(name: str, values: ArrayLike, n_users: int) -> IntArray:
 
 
 @kernel()
-def _check_groups(
+def _check(
     arms: IntArray, groups: IntArray, n_arms: int, min_group_size: int, shard_size: int
 ) -> tuple[int, int, int, int]:
     """Return the verdict, the user or group it is about, the group count and smallest size."""
@@ -314,9 +184,9 @@ def _check_groups(
     n_groups = 0
     for user in range(n_users):
         if arms[user] < 0 or arms[user] >= n_arms:
-            return BAD_ARM, user, 0, 0
+            return _ARM, user, 0, 0
         if groups[user] < -1 or groups[user] >= n_users:
-            return BAD_GROUP, user, 0, 0
+            return _GROUP, user, 0, 0
         n_groups = max(n_groups, groups[user] + 1)
     sizes = np.zeros(n_groups, np.int32)
     arm = np.empty(n_groups, np.int32)
@@ -328,55 +198,41 @@ def _check_groups(
                 arm[group] = arms[user]
                 shard_end[group] = (user // shard_size + 1) * shard_size
             elif arms[user] != arm[group]:
-                return TWO_ARMS, user, 0, 0
+                return _TWO_ARMS, user, 0, 0
             elif user >= shard_end[group]:
-                return TWO_SHARDS, user, 0, 0
+                return _TWO_SHARDS, user, 0, 0
             sizes[group] += 1
     smallest = 0
     for group in range(n_groups):
         if sizes[group] > 0:
             if sizes[group] < min_group_size:
-                return SMALL_GROUP, group, 0, 0
+                return _SMALL, group, 0, 0
             if smallest == 0 or sizes[group] < smallest:
                 smallest = sizes[group]
-    return FINE, 0, n_groups, smallest
+    return _FINE, 0, n_groups, smallest
 
 
-def _feedback_column(name: str, values: object, kinds: str, rule: str) -> Any:
-    """Return ``values`` as an array of one of these kinds, or refuse them by name."""
-    try:
-        array = np.asarray(values)
-    except ValueError:  # rows of different lengths
-        array = np.empty(0, np.object_)
-    if (array.dtype.kind not in kinds and array.size) or array.ndim != 1:
-        raise InvalidInputError(
-            f"feedback.{name} must be an array of {rule}; got {shortened(values)}."
+def _error(
+    verdict: int, where: int, arms: IntArray, groups: IntArray, problem: Problem
+) -> InvalidInputError:
+    if verdict == _ARM:
+        return InvalidInputError(
+            f"arms[{where}] must be between 0 and n_arms-1={problem.n_arms - 1}; got {arms[where]}."
         )
-    return array if array.size else array.astype(np.int32)
-
-
-@kernel()
-def _check_totals(
-    groups: IntArray, repeats: int, min_group_size: int, totals: FloatArray, released: CountArray,
-    reported: CountArray, bounded: bool,
-) -> tuple[int, int]:  # fmt: skip
-    """Return what is wrong, and with which group or user."""
-    reports = np.zeros(len(totals), np.int64)
-    for user in range(len(groups)):
-        group = groups[user]
-        if group >= 0:
-            if reported[user] < 0 or reported[user] > released[group]:
-                return BAD_REPORTS, user
-            reports[group] += reported[user]
-        elif reported[user]:
-            return BAD_REPORTS, user
-    for group in range(len(totals)):
-        if released[group] < 0 or released[group] > repeats:
-            return BAD_RELEASES, group
-        if reports[group] < released[group] * min_group_size:
-            return FEW_REPORTS, group
-        if not np.isfinite(totals[group]):
-            return BAD_TOTAL, group
-        if bounded and not -1e-9 <= totals[group] <= reports[group] * (1 + 1e-9):
-            return BAD_TOTAL, group
-    return FINE, 0
+    if verdict == _GROUP:
+        return InvalidInputError(
+            f"groups[{where}] must be between -1 and n_users-1={problem.n_users - 1}; "
+            f"got {groups[where]}."
+        )
+    group = where if verdict == _SMALL else groups[where]
+    members = np.flatnonzero(groups == group)
+    if verdict == _SMALL:
+        return AnonymityError(
+            f"group {group} must have at least min_group_size={problem.min_group_size} users; "
+            f"got {len(members)}."
+        )
+    if verdict == _TWO_ARMS:
+        group_arms = sorted(set(arms[members].tolist()))
+        return AnonymityError(f"group {group} must have one arm; got arms {group_arms}.")
+    shards = sorted(set((members // problem.shard_size).tolist()))
+    return AnonymityError(f"group {group} must lie in one shard; got shards {shards}.")

@@ -17,8 +17,9 @@ from shoal.arrays import BoolArray
 from shoal.errors import InvalidInputError, unwritable
 from shoal.files import write_atomically
 from shoal.frames import is_frame
+from shoal.model.feedback import Feedback
 from shoal.model.numbers import plain, shortened, whole_number
-from shoal.model.plan import Feedback, Plan
+from shoal.model.plan import Plan
 from shoal.model.problem import Problem
 from shoal.model.totals import Rewards, check_reward, pairs
 

@@ -14,9 +14,10 @@ import numpy as np
 from shoal.arrays import BoolArray, FloatArray
 from shoal.errors import InvalidInputError
 from shoal.frames import read_frame
+from shoal.model.feedback import Feedback
 from shoal.model.merging import merge_played
 from shoal.model.numbers import plain, shortened
-from shoal.model.plan import Feedback, Plan
+from shoal.model.plan import Plan
 
 if TYPE_CHECKING:
     import polars as pl
