@@ -14,8 +14,7 @@ from shoal.instances import uniform
 from shoal.model import Problem
 from shoal.policies import make_policy
 from shoal.policies.shoal.constants import JOINT
-from shoal.policies.shoal.joint.mixture import CORE, OUTSIDER, mixed, mixed_moments
-from shoal.policies.shoal.joint.posterior import Belief
+from shoal.policies.shoal.joint.posterior import CORE, OUTSIDER, Belief, mixed, mixed_moments
 from shoal.policies.shoal.joint.prior import UserPrior
 
 Floats = NDArray[np.float64]

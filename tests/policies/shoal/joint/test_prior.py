@@ -10,8 +10,7 @@ from scipy import stats
 from shoal.environments import make_environment
 from shoal.grouping import regroup
 from shoal.model import Plan, Problem
-from shoal.policies.shoal.joint.mixture import mixed
-from shoal.policies.shoal.joint.posterior import JointPosterior, shard_belief
+from shoal.policies.shoal.joint.posterior import JointPosterior, mixed, shard_belief
 from shoal.policies.shoal.joint.prior import (
     RATIOS,
     SHARES,

@@ -12,8 +12,7 @@ from scipy import integrate, stats
 
 from shoal.model import Problem
 from shoal.policies.shoal.constants import JOINT
-from shoal.policies.shoal.joint.mixture import mixed
-from shoal.policies.shoal.joint.posterior import JointPosterior, shard_belief
+from shoal.policies.shoal.joint.posterior import JointPosterior, mixed, shard_belief
 from shoal.policies.shoal.joint.value_of_information import (
     all_prices,
     bounded_improvement,

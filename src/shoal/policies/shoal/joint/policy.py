@@ -23,12 +23,15 @@ from shoal.model.numbers import not_negative
 from shoal.policies.base import ArmMeans, Choice, Policy, rounds_left
 from shoal.policies.beliefs import Beliefs, best_chances
 from shoal.policies.shoal.constants import JOINT
-from shoal.policies.shoal.joint.mixture import CORE, OUTSIDER, Mixture, mixed
 from shoal.policies.shoal.joint.posterior import (
+    CORE,
     MEMBERS,
+    OUTSIDER,
     REPORTS,
     Belief,
     JointPosterior,
+    Mixture,
+    mixed,
     report_rate,
     shard_belief,
 )

@@ -20,9 +20,10 @@ import numpy as np
 from shoal.arrays import BoolArray, FloatArray, LongArray
 from shoal.kernels import kernel
 from shoal.policies.shoal.constants import JOINT
-from shoal.policies.shoal.joint.mixture import Mixture, mixed_moments
 from shoal.policies.shoal.joint.posterior import (
     Belief,
+    Mixture,
+    mixed_moments,
     overdispersion,
     report_rate,
     reward_noise,
