@@ -144,8 +144,8 @@ class Guaranteed(Policy):
             if start < max(1, now):
                 continue
             if clustered:
-                least = 24 * self._gamma * self.problem.min_group_size * self.problem.n_arms
-                pays = self._demand(start) > least
+                threshold = 24 * self._gamma * self.problem.min_group_size * self.problem.n_arms
+                pays = self._demand(start) > threshold
             else:
                 information = self._information(active)
                 pays = information > 0 and (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from shoal.policies.shoal.constants import JOINT
 from shoal.policies.shoal.joint.posterior import JointPosterior, mixed, shard_belief
 from shoal.policies.shoal.joint.value_of_information import (
     all_prices,
+    best_returns,
     bounded_improvement,
     expected_improvement,
     index,
@@ -121,3 +123,41 @@ def test_prices_count_no_gain_beyond_the_bound_of_rewards() -> None:
     assert (bounded.prices[1] < 0.5 * free.prices[1]).all()
     assert (bounded.regrets < 0.5 * free.regrets).all()
     assert (bounded.prices[1] > 0).all()
+
+
+@settings(deadline=None)  # the kernel is compiled
+@given(
+    costs=st.lists(st.floats(0.01, 5.0), min_size=1, max_size=5),
+    ratios=st.lists(st.floats(1.01, 50.0), min_size=5, max_size=5),
+    weights=st.lists(st.floats(0.1, 1.0), min_size=2, max_size=4),
+    regret=st.floats(0.01, 5.0),
+)
+def test_groups_for_the_same_users_are_those_of_the_highest_return(
+    costs: list[float], ratios: list[float], weights: list[float], regret: float
+) -> None:
+    """Users who share every value in the same parts are one user: no set of groups returns more."""
+    parts, cost = np.array(weights) / sum(weights), np.array(costs)
+    value = cost * np.array(ratios[: len(costs)])
+    pays = best_returns(cost, np.outer(value, parts), regret * parts)
+    subsets = [np.array(s, bool) for s in product([False, True], repeat=len(costs)) if any(s)]
+    best = max(value[s].sum() / (regret + cost[s].sum()) for s in subsets)
+    if best > 1:
+        assert value[pays].sum() / (regret + cost[pays].sum()) == pytest.approx(best)
+    else:
+        assert pays.all()
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10_000))
+def test_a_group_that_is_worth_its_cost_does_not_wait_for_ever(seed: int) -> None:
+    """Of groups that are worth their costs one always pays; alone, or among strangers, each."""
+    rng = np.random.default_rng(seed)
+    n_groups, n_users = rng.integers(1, 6), rng.integers(1, 8)
+    values = rng.exponential(size=(n_groups, n_users)) * rng.integers(0, 2, (n_groups, n_users))
+    values[:, 0] += 0.01
+    costs, regrets = values.sum(axis=1) * rng.uniform(0.01, 0.99, n_groups), rng.random(n_users)
+    assert best_returns(costs, values, regrets).any()
+    strangers = np.zeros((n_groups, n_groups * n_users))
+    for group in range(n_groups):
+        strangers[group, group * n_users : (group + 1) * n_users] = values[group]
+    assert best_returns(costs, strangers, np.tile(regrets, n_groups)).all()

@@ -5,8 +5,9 @@ the arm with the highest index (``value_of_information.index``). Elsewhere chanc
 plays what: a user samples its means from the posterior, but only on arms where an observation is
 worth more than it costs; others play their favourite. An arm that too few want gets a recruited
 group if one is worth its cost (``recruit``). Nobody explores unseen. Crowds are cut into random
-groups, and a group whose total is not worth what its members lose is dissolved. Each released total
-then updates the posterior of its arm (``posterior``).
+groups, and a group whose total is not worth what its members lose is dissolved; where there are too
+few users for a group of every arm, so is one that returns less than others (``best_returns``). Each
+released total then updates the posterior of its arm (``posterior``).
 """
 
 import math
@@ -15,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.arrays import BoolArray, IntArray, LongArray
+from shoal.arrays import BoolArray, FloatArray, IntArray, LongArray
 from shoal.grouping import group_size, play_favourites, safe_size, small_crowds
 from shoal.kernels import kernel
 from shoal.model import Feedback, Plan, Problem
@@ -40,6 +41,7 @@ from shoal.policies.shoal.joint.value_of_information import (
     Recruits,
     ShardRound,
     all_prices,
+    best_returns,
     index,
     merit,
     recruit,
@@ -55,12 +57,21 @@ class JointState(NamedTuple):
     bounded: bool  # whether rewards lie in [0, 1]
 
 
+class Offers(NamedTuple):
+    """What the groups of one shard would cost and be worth, in rewards per round."""
+
+    costs: FloatArray  # (n_groups,) 0 for a group that is formed whatever others return
+    values: FloatArray  # (n_groups, n_users) what each user would pay for its total
+
+
 class ShardPlan(NamedTuple):
     """One shard's part of a plan while it is made."""
 
     arms: IntArray  # (n_users,)
     groups: IntArray  # (n_users,) -1 for none
     free: BoolArray  # (n_users,) who may play something and is in no recruited group
+    offers: Offers
+    first_group: int  # the number of its first group
 
 
 class JointPolicy(Policy):
@@ -148,14 +159,17 @@ def _choose_all(
     n_shards, _, size = shards.belief.means.shape
     for s in range(n_shards):
         first, end = s * size, (s + 1) * size
-        plan = ShardPlan(arms[first:end], groups[first:end], np.zeros(size, np.bool_))
+        n_groups = size // min_group_size
+        offers = Offers(np.zeros(n_groups), np.empty((n_groups, size)))
+        free = np.zeros(size, np.bool_)
+        plan = ShardPlan(arms[first:end], groups[first:end], free, offers, first)
         shard = JointState(
             shard_belief(shards.belief, s),
             Recruits(shards.recruits.teams[s], shards.recruits.merits[s]),
             shards.allowed[s],
             shards.bounded,
         )
-        _choose_shard(shard, min_group_size, left, rng, plan, first)
+        _choose_shard(shard, min_group_size, left, rng, plan)
 
 
 @kernel()
@@ -165,9 +179,8 @@ def _choose_shard(
     left: float,
     rng: np.random.Generator,
     plan: ShardPlan,
-    number: int,
 ) -> None:
-    """Fill one shard's plan, with groups numbered from ``number``."""
+    """Fill one shard's plan."""
     belief, allowed = shard.belief, shard.allowed
     n_arms, n_users = belief.means.shape
     rate = report_rate(belief)
@@ -183,8 +196,10 @@ def _choose_shard(
     if by_index:
         _prefer_indices(shard, mixture, prices, n_observations, size, rng, plan)
     regret, row = prices.regrets.sum(), np.empty(n_users)
-    this_round = ShardRound(belief, mixture, prices, min_group_size, left, regret, by_index, row)
-    number = _recruit_thin_arms(shard, this_round, size, rng, plan, number)
+    this_round = ShardRound(
+        belief, mixture, prices, min_group_size, left, regret, by_index, row, np.empty(n_users)
+    )
+    number = _recruit_thin_arms(shard, this_round, size, rng, plan)
     crowds, few = small_crowds(plan.arms, plan.free, n_arms, size)
     play_favourites(few, prices.favourites[few], plan.arms, crowds, size)
     cut = group_size(min_group_size, rate, size)  # short groups of a crowd are merged
@@ -192,6 +207,8 @@ def _choose_shard(
         crowd = np.flatnonzero(plan.free & (plan.arms == arm))
         if len(crowd) >= size:
             number = _cut_crowd(this_round, arm, crowd, cut, rng, plan, number)
+    if n_users < size * n_arms:  # arms compete for users
+        _dissolve(prices, plan, number - plan.first_group)
 
 
 @kernel()
@@ -249,13 +266,12 @@ def _recruit_thin_arms(
     size: int,
     rng: np.random.Generator,
     plan: ShardPlan,
-    number: int,
 ) -> int:
     """Recruit groups for arms that too few users want; return the next group number.
 
     These arms come first, as their groups may need anyone.
     """
-    recruits = shard.recruits
+    recruits, number = shard.recruits, plan.first_group
     for arm in np.argsort(-recruits.merits):
         if (plan.free & (plan.arms == arm)).sum() >= size:
             continue
@@ -268,6 +284,7 @@ def _recruit_thin_arms(
             best = recruit(this_round, arm, able, recruits.teams[arm, :size], team, rng)
         recruits.merits[arm] = best
         if best > 0.0:
+            _offer(this_round, arm, team, rng, plan, number)
             recruits.teams[arm] = -1
             recruits.teams[arm, :size] = team
             plan.arms[team] = arm
@@ -301,10 +318,7 @@ def _cut_crowd(
     rng.shuffle(crowd)
     for start in range(0, len(crowd) - size + 1, size):
         members = crowd[start : start + size]
-        cost = 0.0
-        for user in members:
-            cost += prices.losses[arm, user]
-        if weighed or cost == 0.0 or merit(this_round, arm, members, rng) > 0.0:
+        if weighed or _offer(this_round, arm, members, rng, plan, number):
             for user in members:
                 plan.groups[user] = number
             number += 1
@@ -312,3 +326,36 @@ def _cut_crowd(
         if plan.groups[user] < 0:
             plan.arms[user] = prices.favourites[user]
     return number
+
+
+@kernel()
+def _offer(
+    this_round: ShardRound,
+    arm: int,
+    members: LongArray,
+    rng: np.random.Generator,
+    plan: ShardPlan,
+    number: int,
+) -> bool:
+    """Note what a group would cost and be worth; return whether it is worth its cost."""
+    cost, offers = 0.0, plan.offers
+    for user in members:
+        cost += this_round.prices.losses[arm, user]
+    offers.costs[number - plan.first_group] = cost
+    if cost == 0.0:
+        return True
+    pays = merit(this_round, arm, members, rng) > 0.0
+    offers.values[number - plan.first_group] = this_round.values
+    return pays
+
+
+@kernel()
+def _dissolve(prices: Prices, plan: ShardPlan, n_groups: int) -> None:
+    """Dissolve the groups that their users had better wait for."""
+    costs, values = plan.offers.costs[:n_groups], plan.offers.values[:n_groups]
+    pays = best_returns(costs, values, prices.regrets)
+    for user in range(len(plan.arms)):
+        group = plan.groups[user] - plan.first_group
+        if group >= 0 and not pays[group]:
+            plan.groups[user] = -1
+            plan.arms[user] = prices.favourites[user]

@@ -69,13 +69,13 @@ class JointPosterior(Stateful):
         shards, arms, users = problem.n_shards, problem.n_arms, problem.shard_size
         covariance = np.full((users, users), JOINT.prior_variance)
         covariance[np.diag_indices(users)] += JOINT.prior_variance
-        least = problem.min_group_size
-        squares = JOINT.noise_prior * 0.2 * least
+        min_size = problem.min_group_size
+        squares = JOINT.noise_prior * 0.2 * min_size
         self.belief = Belief(
             np.full((shards, arms, users), JOINT.prior_mean),
             np.tile(covariance, (shards, arms, 1, 1)),
-            np.full((shards, arms), least / 6),
-            np.tile([squares, squares, least, least, 0.0], (shards, 1)),
+            np.full((shards, arms), min_size / 6),
+            np.tile([squares, squares, min_size, min_size, 0.0], (shards, 1)),
             uniform_prior((shards, arms)),
         )
         self._rounds, self._next_refresh = 0, 1
@@ -102,8 +102,8 @@ class JointPosterior(Stateful):
 
     def absorb(self, plan: Plan, feedback: Feedback) -> None:
         """Update by every released total, then add the drift to the variances."""
-        least = self._problem.min_group_size
-        _absorb_all(self.belief, round_totals(plan, feedback), least, self._drift)
+        min_size = self._problem.min_group_size
+        _absorb_all(self.belief, round_totals(plan, feedback), min_size, self._drift)
         self._rounds += plan.repeats
         if self._rounds >= self._next_refresh and self._drift == 0:
             self._next_refresh = math.ceil(self._rounds * JOINT.refresh_growth)
@@ -258,7 +258,7 @@ class Mixture(NamedTuple):
     variances: FloatArray  # (2, n_arms, n_users)
 
 
-class Crowd(NamedTuple):
+class Centre(NamedTuple):
     """The mean of an arm's crowd, around which users' means are drawn."""
 
     mean: float
@@ -274,14 +274,14 @@ def mixed(belief: Belief) -> Mixture:
     shape = (2, n_arms, n_users)
     mixture = Mixture(np.empty(shape), np.empty(shape), np.empty(shape))
     for arm in range(n_arms):
-        crowd = _crowd(belief, arm)
+        centre = _centre(belief, arm)
         for user in range(n_users):
-            _exchange_prior(belief, arm, user, crowd, mixture)
+            _exchange_prior(belief, arm, user, centre, mixture)
     return mixture
 
 
 @kernel()
-def _crowd(belief: Belief, arm: int) -> Crowd:
+def _centre(belief: Belief, arm: int) -> Centre:
     """Return the posterior of the crowd's mean, normal given all users' means."""
     prior, n_users = belief.prior, belief.means.shape[1]
     share = prior.share[arm]
@@ -291,27 +291,27 @@ def _crowd(belief: Belief, arm: int) -> Crowd:
     mean = weight * belief.means[arm].sum()
     mean += JOINT.prior_mean / (JOINT.prior_variance * precision)
     variance = 1.0 / precision + weight * weight * belief.covariances[arm].sum()
-    return Crowd(mean, variance, user_variance, weight)
+    return Centre(mean, variance, user_variance, weight)
 
 
 @kernel()
-def _exchange_prior(belief: Belief, arm: int, user: int, crowd: Crowd, mixture: Mixture) -> None:
+def _exchange_prior(belief: Belief, arm: int, user: int, centre: Centre, mixture: Mixture) -> None:
     """Fill one user's part of an arm."""
     prior = belief.prior
     mean, variance = belief.means[arm, user], belief.covariances[arm, user, user]
-    with_crowd = crowd.weight * belief.covariances[arm, user].sum()
-    distance = mean - crowd.mean
-    spread = max(variance - 2.0 * with_crowd + crowd.variance, JOINT.min_variance)
-    spread = min(spread, crowd.user_variance)
-    precision = max(1.0 / spread - 1.0 / crowd.user_variance, JOINT.min_information)
+    with_centre = centre.weight * belief.covariances[arm, user].sum()
+    distance = mean - centre.mean
+    spread = max(variance - 2.0 * with_centre + centre.variance, JOINT.min_variance)
+    spread = min(spread, centre.user_variance)
+    precision = max(1.0 / spread - 1.0 / centre.user_variance, JOINT.min_information)
     pull = distance / spread
     x = pull / precision
-    near, far = prior.core[arm] + 1.0 / precision, prior.outsider[arm] + 1.0 / precision
-    log_odds = 0.5 * (math.log(near / far) + x * x * (1.0 / near - 1.0 / far))
+    core, outsider = prior.core[arm] + 1.0 / precision, prior.outsider[arm] + 1.0 / precision
+    log_odds = 0.5 * (math.log(core / outsider) + x * x * (1.0 / core - 1.0 / outsider))
     odds = prior.share[arm] / (1.0 - prior.share[arm]) * math.exp(min(log_odds, 300.0))
     mixture.chances[OUTSIDER, arm, user] = odds / (1.0 + odds)
     mixture.chances[CORE, arm, user] = 1.0 / (1.0 + odds)
-    slope = (variance - with_crowd) / spread  # of the mean against its distance from the crowd
+    slope = (variance - with_centre) / spread  # of the mean against its distance from the crowd
     for kind in range(2):
         distance_variance = prior.core[arm] if kind == CORE else prior.outsider[arm]
         new_spread = 1.0 / (1.0 / distance_variance + precision)

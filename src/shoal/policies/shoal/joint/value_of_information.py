@@ -57,6 +57,7 @@ class ShardRound(NamedTuple):
     regret: float  # what all users lose per round as long as nothing is learnt
     by_index: bool  # whether users of crowds of two groups follow their index
     row: FloatArray  # (n_users,) workspace
+    values: FloatArray  # (n_users,) what each would pay for the last total that was valued
 
 
 class Recruits(NamedTuple):
@@ -74,17 +75,17 @@ def expected_improvement(z: float) -> float:
 
 
 @kernel()
-def bounded_improvement(gap: float, both: float, room: float, variance: float) -> float:
+def bounded_improvement(gap: float, both: float, headroom: float, variance: float) -> float:
     """Return E[(min(A, bound) - R)+] of a normal arm A and its rival R, which is below the bound.
 
     R's mean is ``gap`` higher than A's, ``both`` is the variance of A - R, ``variance`` that of A,
-    and ``room`` the distance of A's mean from the bound. That is E[(A - R)+] - E[(A - bound)+].
+    and ``headroom`` the distance of A's mean from the bound. That is E[(A - R)+] - E[(A - bound)+].
     """
     deviation = math.sqrt(both)
     improvement = deviation * expected_improvement(-gap / deviation)
     deviation = math.sqrt(variance)
-    if room < JOINT.max_deviations * deviation:
-        improvement -= deviation * expected_improvement(-room / deviation)
+    if headroom < JOINT.max_deviations * deviation:
+        improvement -= deviation * expected_improvement(-headroom / deviation)
     return max(improvement, 0.0)
 
 
@@ -107,7 +108,7 @@ def index(mean: float, variance: float, noise: float, rounds_left: float) -> flo
 @kernel()
 def price(
     gap: float,
-    room: float,
+    headroom: float,
     variance: float,
     rival_variance: float,
     halving: float,
@@ -115,9 +116,9 @@ def price(
 ) -> float:
     """Return the largest loss per round worth paying for observations of one user on one arm.
 
-    ``gap`` is by how much the rival's mean is higher, ``room`` by how much the arm's can be higher
-    than it seems, and ``halving`` the number of observations, at the present rate, that halve
-    ``variance``.
+    ``gap`` is by how much the rival's mean is higher, ``headroom`` by how much the arm's can be
+    higher than it seems, and ``halving`` the number of observations, at the present rate, that
+    halve ``variance``.
     """
     both = variance + rival_variance
     ratio = gap * gap / both if gap >= 0.0 else 1.0
@@ -133,7 +134,7 @@ def price(
     chance = min(1.0, math.erfc(gap / math.sqrt(2.0 * both)))  # twice that the arm is better
     n_expected = n * (chance + (1.0 - chance) * JOINT.early_end)
     weight = variance / both * (rounds_left - n) / n_expected
-    return weight * bounded_improvement(gap, known * both, room, known * variance)
+    return weight * bounded_improvement(gap, known * both, headroom, known * variance)
 
 
 @kernel()
@@ -148,13 +149,13 @@ def mixed_price(
         if chance * rounds_left > JOINT.min_stake:
             variance = mixture.variances[kind, arm, user]
             mean = mixture.means[kind, arm, user]
-            gap, room = rival - mean, 1.0 - mean
+            gap, headroom = rival - mean, 1.0 - mean
             if arm == prices.favourites[user]:  # an observation pays if it is less than it seems
-                gap, room = -gap, mean
+                gap, headroom = -gap, mean
             if not prices.bounded:
-                room = math.inf
+                headroom = math.inf
             other = prices.rival_variances[arm, user]
-            value += chance * price(gap, room, variance, other, noise / variance, rounds_left)
+            value += chance * price(gap, headroom, variance, other, noise / variance, rounds_left)
     return value
 
 
@@ -221,8 +222,8 @@ def _regret(mixture: Mixture, prices: Prices, arm: int, user: int) -> float:
         both = variance + prices.rival_variances[arm, user]
         gap = prices.rival_means[arm, user] - mean
         chance = mixture.chances[kind, arm, user]
-        room = 1.0 - mean if prices.bounded else math.inf
-        regret += chance * bounded_improvement(gap, both, room, variance)
+        headroom = 1.0 - mean if prices.bounded else math.inf
+        regret += chance * bounded_improvement(gap, both, headroom, variance)
     return regret
 
 
@@ -232,20 +233,21 @@ def value_of_total(this_round: ShardRound, arm: int, members: LongArray, noise: 
 
     A total tells about everyone whose mean is correlated with the members' sum: it removes the
     share row_i² / (variance of the total · variance_i) of a user's variance. What counts is that
-    share, not how many users are on the arm.
+    share, not how many users are on the arm. ``this_round.values`` says who would pay how much.
     """
     prices, rounds_left, row = this_round.prices, this_round.rounds_left, this_round.row
     covariance = this_round.belief.covariances[arm]
     once = np.ones(len(members), np.int64)
     total_variance = sum_variance(covariance, members, once, row) + noise
-    value = 0.0
+    values = this_round.values
+    values[:] = 0.0
     for user in range(len(row)):
         variance = covariance[user, user]
         share = row[user] * row[user] / (total_variance * variance)
         if share * rounds_left > 1.0 and prices.losses[arm, user] < np.inf:
             noise = (1.0 / share - 1.0) * variance  # of an observation of this user alone
-            value += mixed_price(this_round.mixture, prices, arm, user, noise, rounds_left)
-    return value
+            values[user] = mixed_price(this_round.mixture, prices, arm, user, noise, rounds_left)
+    return float(values.sum())
 
 
 @kernel()
@@ -271,9 +273,40 @@ def merit(this_round: ShardRound, arm: int, members: LongArray, rng: np.random.G
             reporters[n] = member
             n += 1
     noise *= overdispersion(belief)
-    value = value_of_total(this_round, arm, reporters[:n], noise)
-    value *= min(1.0, rate * len(members) / n)
+    part = min(1.0, rate * len(members) / n)
+    value = part * value_of_total(this_round, arm, reporters[:n], noise)
+    this_round.values[:] *= part
     return value / (cost + this_round.regret) if value > cost else 0.0
+
+
+@kernel()
+def best_returns(costs: FloatArray, values: FloatArray, regrets: FloatArray) -> BoolArray:
+    """Return which groups pay now, (n_groups,), and are not to wait until others have been formed.
+
+    User i would pay ``values[g, i]`` for the total of group g. Who loses ``regrets[i]`` a round by
+    not knowing more, and whose part of the groups' ``costs`` is c, buys a value of v with them: a
+    return of v / (regret + c). A group pays if its values, each over its user's return, make up
+    its cost. What costs nothing always pays.
+    """
+    pays = np.ones(len(costs), np.bool_)
+    worth = np.empty(len(costs))
+    for group in range(len(costs)):
+        worth[group] = values[group].sum()
+    returns = np.empty(len(regrets))
+    n_left = len(costs) + 1
+    while pays.sum() < n_left:
+        n_left = pays.sum()
+        for user in range(len(regrets)):
+            value, cost = 0.0, regrets[user]
+            for group in range(len(costs)):
+                if pays[group] and costs[group] > 0.0 and values[group, user] > 0.0:
+                    value += values[group, user]
+                    cost += costs[group] * values[group, user] / worth[group]
+            returns[user] = max(1.0, value / cost) if cost > 0.0 else 1.0
+        for group in range(len(costs)):
+            if pays[group] and costs[group] > 0.0:
+                pays[group] = (values[group] / returns).sum() >= costs[group] * (1.0 - 1e-9)
+    return pays
 
 
 @kernel()

@@ -234,8 +234,8 @@ def most_gain(gap: float, variance: float) -> float:
     if gap < 0.0:
         return math.inf
     square = gap * gap / variance
-    most = (1.0 + square) * (1.0 + 0.5 * square + 0.125 * square * square)
-    return 0.4 * math.sqrt(variance) / most
+    growth = (1.0 + square) * (1.0 + 0.5 * square + 0.125 * square * square)
+    return 0.4 * math.sqrt(variance) / growth
 
 
 @kernel(fastmath=True)
@@ -245,13 +245,13 @@ def best_test(gap: float, variance: float, halving: float, rounds_left: float) -
     ``halving`` is the number of plays that halve the variance of what is played. The best number
     is that of ``joint.value_of_information.price``; nothing is gained where it takes too long.
     """
-    most = POPULATION.max_deviations
+    limit = POPULATION.max_deviations
     ratio = gap * gap / max(variance, MIN_VARIANCE) if gap >= 0.0 else 1.0
-    if variance <= MIN_VARIANCE or ratio > most * most:
+    if variance <= MIN_VARIANCE or ratio > limit * limit:
         return NO_TEST
     n = max(1.0, 0.25 * halving * (ratio - 1.0 + math.sqrt(1.0 + 6.0 * ratio + ratio * ratio)))
     deviation = math.sqrt(variance / (1.0 + halving / n))
-    if n > 0.5 * rounds_left or gap > most * deviation:
+    if n > 0.5 * rounds_left or gap > limit * deviation:
         return NO_TEST
     gain = (rounds_left - n) * deviation * expected_improvement(-gap / deviation)
     return Test(gain, n, gap, variance)

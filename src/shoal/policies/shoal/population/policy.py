@@ -152,13 +152,13 @@ class PopulationShard(Stateful):
         self, rounds: int, left: float, first: int, groups: IntArray, rng: np.random.Generator
     ) -> int:
         """Decide arms, fill ``groups`` numbered from ``first``, return the next group number."""
-        belief, prior, least = self.belief, self.belief.prior(), self.min_group_size
+        belief, prior, min_size = self.belief, self.belief.prior(), self.min_group_size
         n_arms = len(belief.means)
         decision_seed, group_seed = rng.integers(2**64, size=2, dtype=np.uint64)
         n_present = int(self.allowed.any(axis=1).sum())
-        observed = self.panel_share * n_present >= least * n_arms  # else the panel is too small
+        observed = self.panel_share * n_present >= min_size * n_arms  # else the panel is too small
         share = self.panel_share if observed else 0.0
-        noise = belief.overdispersion * least
+        noise = belief.overdispersion * min_size
         noise[self.attempts_left > 0] = POPULATION.unknown_variance  # left to those who have to try
         assigned = self._assign(n_present, rng)
         explorers = Explorers(self.panel_ranks, share, assigned, decision_seed)
@@ -173,14 +173,14 @@ class PopulationShard(Stateful):
             )  # fmt: skip
 
         in_ranges(len(self.allowed), decide_range)
-        return_unseen(prior, belief.evidence, self.allowed, least, self.decision)
-        size = group_size(least, self.report_rate, POPULATION.max_group_factor * least)
-        return cut_crowds(self.decision.arms, n_arms, least, size, group_seed, first, groups)
+        return_unseen(prior, belief.evidence, self.allowed, min_size, self.decision)
+        size = group_size(min_size, self.report_rate, POPULATION.max_group_factor * min_size)
+        return cut_crowds(self.decision.arms, n_arms, min_size, size, group_seed, first, groups)
 
     def _assign(self, n_present: int, rng: np.random.Generator) -> IntArray:
         """Return the arm that each user has to try, -1 for none; an arm gets its share of users."""
-        least = self.min_group_size
-        enough = safe_size(least, self.report_rate, POPULATION.max_group_factor * least)
+        min_size = self.min_group_size
+        enough = safe_size(min_size, self.report_rate, POPULATION.max_group_factor * min_size)
         untried = np.flatnonzero(self.attempts_left)
         untried = untried[self.allowed[:, untried].sum(axis=0) >= enough]
         if not len(untried):
@@ -215,13 +215,13 @@ class PopulationShard(Stateful):
         self.next_refresh = max(rounds + 1, int(rounds * POPULATION.refresh_growth))
         present = self.allowed.any(axis=1)
         users = np.flatnonzero(present)
-        most = POPULATION.max_prior_users
-        if len(users) > most:  # the panel, which has most evidence, first
-            users = users[np.argpartition(self.panel_ranks[users], most)[:most]]
+        max_users = POPULATION.max_prior_users
+        if len(users) > max_users:  # the panel, which has most evidence, first
+            users = users[np.argpartition(self.panel_ranks[users], max_users)[:max_users]]
         learn_prior(self.belief, users, self.min_group_size)
         rest = self.decision.predicted[present & (self.panel_ranks >= self.panel_share)]
         others = float(rest.mean()) if len(rest) else 0.0
         self.panel_share = 0.0
         if early:
-            least = self.min_group_size
-            self.panel_share = best_panel_share(self.belief, least, left, others, rng=rng)
+            min_size = self.min_group_size
+            self.panel_share = best_panel_share(self.belief, min_size, left, others, rng=rng)

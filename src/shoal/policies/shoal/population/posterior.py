@@ -123,13 +123,13 @@ def infer(prior: Prior, evidence: Evidence, user: int, posterior: Posterior) -> 
         if weight > 0.0:
             odds *= math.exp(min(log_odds(prior, weight, value, arm, posterior), 300.0))
         chance = odds / (1.0 + odds)
-        far = 1.0 / (1.0 / prior.outsider[arm] + weight)
-        outsider = far * (prior.means[arm] / prior.outsider[arm] + value)
+        outsider_variance = 1.0 / (1.0 / prior.outsider[arm] + weight)
+        outsider = outsider_variance * (prior.means[arm] / prior.outsider[arm] + value)
         distance = outsider - posterior.core[arm]
         posterior.chances[arm] = chance
-        posterior.outsider[arm], posterior.outsider_variances[arm] = outsider, far
+        posterior.outsider[arm], posterior.outsider_variances[arm] = outsider, outsider_variance
         posterior.means[arm] = posterior.core[arm] + chance * distance
-        spread = variance + chance * (far - variance)
+        spread = variance + chance * (outsider_variance - variance)
         posterior.variances[arm] = spread + chance * (1.0 - chance) * distance * distance
 
 
@@ -138,10 +138,10 @@ def log_odds(prior: Prior, weight: float, value: float, arm: int, posterior: Pos
     """Return by how much likelier an outsider explains the evidence on an arm."""
     unknown = max(1.0 - weight * core_variance(posterior, arm), 1e-6)
     observed = value / weight
-    far = prior.outsider[arm] + 1.0 / weight
-    near_square = (observed - posterior.core[arm]) ** 2 * weight / unknown
-    far_square = (observed - prior.means[arm]) ** 2 / far
-    return float(0.5 * (near_square - far_square - math.log(weight * unknown * far)))
+    spread = prior.outsider[arm] + 1.0 / weight
+    core_square = (observed - posterior.core[arm]) ** 2 * weight / unknown
+    outsider_square = (observed - prior.means[arm]) ** 2 / spread
+    return float(0.5 * (core_square - outsider_square - math.log(weight * unknown * spread)))
 
 
 @kernel()

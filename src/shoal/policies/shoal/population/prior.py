@@ -42,13 +42,13 @@ def learn_prior(belief: PopulationBelief, users: LongArray, min_group_size: int)
     inflation = shared_errors(belief, users, min_group_size)
     estimates, error = np.diag(covariance), np.sqrt(np.diag(errors) * inflation)
     means = np.clip(belief.means, POPULATION.min_spread_mean, 1 - POPULATION.min_spread_mean)
-    most = means * (1 - means)
+    limits = means * (1 - means)
     evident = estimates - POPULATION.evident_deviations * error
-    largest = np.clip(evident, beta_variance(means), most)
+    largest = np.clip(evident, beta_variance(means), limits)
     scale = (np.diag(errors) / 2) ** -0.25
     factors = find_factors(covariance, errors, largest * scale**2, inflation) / scale[:, None]
     explained = np.maximum((factors**2).sum(axis=1), 1e-12)
-    limit = np.maximum(POPULATION.max_factor_ratio * most, largest) / explained
+    limit = np.maximum(POPULATION.max_factor_ratio * limits, largest) / explained
     belief.factors = np.ascontiguousarray(factors * np.sqrt(np.minimum(limit, 1.0))[:, None])
     rest = (estimates - (belief.factors**2).sum(axis=1)) / largest
     ratios, deviations = pool(rest, error / largest)
@@ -110,8 +110,8 @@ def estimate(belief: PopulationBelief, users: LongArray) -> tuple[FloatArray, Fl
     inverse = np.linalg.inv(scaled) * np.outer(unit, unit)
     twice = np.where(rows == columns, 2.0, 1.0)
     step = twice * (inverse @ score)
-    most = POPULATION.unknown_variance
-    errors = np.clip(np.where(known, twice**2 * np.diag(inverse), most), 1e-12, most)
+    unknown = POPULATION.unknown_variance
+    errors = np.clip(np.where(known, twice**2 * np.diag(inverse), unknown), 1e-12, unknown)
     before = belief.factors @ belief.factors.T + np.diag(belief.hidden)
     return before + _symmetric(step, n_arms), _symmetric(errors, n_arms)
 
