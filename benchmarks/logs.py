@@ -18,7 +18,7 @@ import polars as pl
 from benchmarks.report import page, table
 
 N_ROWS, N_USERS, N_ARMS, SEED = 10_000_000, 200_000, 8, 20_261_125
-MOST_SECONDS, MOST_GIGABYTES = 30, 2
+MAX_SECONDS, MAX_GIGABYTES = 30, 2
 
 FIT = """
 import json, resource, sys, time
@@ -61,7 +61,7 @@ def main() -> None:
         "python -m benchmarks logs",
         f"{N_ROWS:,} rows of {N_USERS:,} users and {N_ARMS} arms in a Parquet file. Processor time "
         "of the whole process, all threads together, which says the same on a busy machine, and "
-        f"the time that passed; the aim is {MOST_SECONDS} s and {MOST_GIGABYTES} GB in all.",
+        f"the time that passed; the aim is {MAX_SECONDS} s and {MAX_GIGABYTES} GB in all.",
         table(
             ["columns", "file", "read and profiled", "fitted", "both, passed", "largest memory"],
             lines,

@@ -20,7 +20,7 @@ from benchmarks.descent import Axis, Descent
 from benchmarks.report import page, record, table
 from benchmarks.sentences import sentences
 from shoal.engines import LocalEngine
-from shoal.experiments.cells import Cell, blocks, run_cells
+from shoal.experiments.cells import Cell, run_cells, split_runs
 from shoal.experiments.setting import PAPER_SETTING
 from shoal.experiments.statistics import mean_interval
 from shoal.policies.paper.batched_elimination import default_ratio
@@ -173,7 +173,7 @@ def _play(instance: str, policy: str, options: Mapping[str, Any], n_runs: int, u
     setting = replace(PAPER_SETTING, instance=instance)
     cells = [
         Cell(setting, policy, options, first, count, purpose=f"reproduction {use}", n_checkpoints=1)
-        for first, count in blocks(setting.n_users, n_runs)
+        for first, count in split_runs(setting.n_users, n_runs)
     ]
     runs = run_cells(cells, engine=LocalEngine(n_workers=1))
     return np.concatenate([run.curves[:, -1] for run in runs])

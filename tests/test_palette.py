@@ -23,7 +23,7 @@ VISION = {
         [[1.2555, -0.0767, -0.1788], [-0.0784, 0.9308, 0.1476], [0.0047, 0.6914, 0.3039]]
     ),
 }
-LEAST_DISTANCE = 9.0
+MIN_DISTANCE = 9.0
 """In CIELAB; about 2.3 is just noticeable side by side."""
 
 
@@ -46,7 +46,7 @@ def lab(rgb: FloatArray) -> FloatArray:
 def test_six_colours_are_told_apart(palette: Palette, vision: str) -> None:
     seen = [lab(VISION[vision] @ linear(colour)) for colour in palette.colours[:6]]
     distances = [float(np.linalg.norm(a - b)) for a, b in combinations(seen, 2)]
-    assert min(distances) >= LEAST_DISTANCE
+    assert min(distances) >= MIN_DISTANCE
 
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])

@@ -36,7 +36,13 @@ NOT_NOUNS = {
     "kept",
     "each",
     "wants",
+    "asked",
+    "heard",
+    "least",
+    "most",
 }
+# What the campaign's page reads by these names.
+IN_JSON = {"heard", "least"}
 # Module-level names that are the same on purpose: the idiom of a framework or of the language.
 IDIOMS = {"T", "Task", "Result"}  # type variables
 SAME = {"Noise"}  # a message, and the strict model that reads it in a campaign's definition
@@ -59,7 +65,8 @@ def test_words_are_plain(path: Path) -> None:
 
 @pytest.mark.parametrize("path", CODE, ids=name_of)
 def test_variables_and_arguments_name_things(path: Path) -> None:
-    assert not [f"{line}: {name}" for line, name in variables(path) if name in NOT_NOUNS]
+    banned = NOT_NOUNS - (IN_JSON if path.name == "progress.py" else set())
+    assert not [f"{line}: {name}" for line, name in variables(path) if name in banned]
 
 
 def variables(path: Path) -> Iterator[tuple[int, str]]:

@@ -26,7 +26,7 @@ def approximation_ratio(problem: Problem, cluster_size: int) -> int:
     [5, 3, 1]
     """
     min_crowd = problem.min_group_size + 1
-    size = whole_number("cluster_size", cluster_size, least=min_crowd)
+    size = whole_number("cluster_size", cluster_size, minimum=min_crowd)
     return max(1, -(-problem.n_arms * min_crowd // size))
 
 
@@ -40,7 +40,7 @@ def decomposition_ratio(n_arms: int, min_crowd: int, cluster_size: int) -> float
     [1.9, 1.4, 1.0, 1.0]
     """
     crowd = whole_number("min_crowd", min_crowd)
-    size = whole_number("cluster_size", cluster_size, least=crowd)
+    size = whole_number("cluster_size", cluster_size, minimum=crowd)
     return float(1 / least_beta(whole_number("n_arms", n_arms), crowd, size))
 
 

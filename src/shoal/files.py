@@ -5,10 +5,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from errno import EEXIST
 from pathlib import Path
+from threading import get_native_id
 from typing import IO
 
 TEMPORARY = ".part"
 """Ends the name of a file that is being written; what a killed process leaves has it too."""
+
+
+def own_suffix() -> str:
+    """Return the end of a temporary file's name that no other thread or process writes to."""
+    return f".{os.getpid()}-{get_native_id()}{TEMPORARY}"
 
 
 def write_atomically(

@@ -70,7 +70,7 @@ class MAB:
     ) -> None:
         self.roster = Roster(users, arms=arms)
         self.learning_policy, self.options = learning_policy, dict(options or {})
-        self.seed = whole_number("seed", seed, least=0)
+        self.seed = whole_number("seed", seed, minimum=0)
         self._problem = self.roster.problem(min_group_size=min_group_size, horizon=horizon)
         self.feedback: Feedback | None = None
         self.n_unused = 0

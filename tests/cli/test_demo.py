@@ -15,11 +15,14 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import httpx
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from shoal.cli.demo import LEAST_ROUNDS, play
+from shoal.cli.demo import MIN_ROUNDS, play
 from shoal.cli.main import main
+from shoal.cli.story import draw_story
+from shoal.cli.watch import Watch
 from shoal.service.dashboard.assets import CHARTS, load
 
 SMALL = ["--users", "300", "--arms", "3", "--min-group-size", "20"]
@@ -52,7 +55,7 @@ def test_a_finite_run_plays_learns_and_leaves_nothing(folder: Path) -> None:
     done = CliRunner().invoke(main, ["demo", "--seconds", "2", "--json", *SMALL])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
-    assert found["rounds"] >= LEAST_ROUNDS
+    assert found["rounds"] >= MIN_ROUNDS
     assert found["totals"] > 0
     assert found["smallest_group"] >= found["min_group_size"] == 20
     assert 0 < found["best_single_arm"] < found["full_knowledge"] < 1
@@ -71,8 +74,8 @@ def test_a_slow_machine_plays_enough_rounds_to_learn_something() -> None:
 
     watch.play.side_effect = play_round
     play(watch, Mock(), analyst, seconds=1e-9, live=False)
-    assert watch.rounds == LEAST_ROUNDS == 40
-    assert watch.add_release.call_count == LEAST_ROUNDS - 1
+    assert watch.rounds == MIN_ROUNDS == 40
+    assert watch.add_release.call_count == MIN_ROUNDS - 1
 
 
 def test_ctrl_c_ends_every_process_removes_the_folder_and_ends_the_story(
@@ -144,3 +147,11 @@ def test_a_port_that_is_taken_is_refused(folder: Path) -> None:
     assert done.exit_code == 2
     assert f"port must be free; {port}" in done.output
     assert list(folder.iterdir()) == []
+
+
+def test_a_taste_that_is_served_worse_than_by_chance_is_named(rng: np.random.Generator) -> None:
+    story = draw_story(300, 3, rng=rng)
+    watch = Watch(story, 0.3, 0.7, 20, rewards=[0.5], arms=story.taste.copy(), smallest=20)
+    assert "not found yet" not in watch.sentences()[1]
+    watch.arms = np.where(story.taste == 2, 0, story.taste).astype(np.int32)
+    assert f"What suits {story.tastes[2]} is not found yet" in watch.sentences()[1]

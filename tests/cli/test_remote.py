@@ -77,8 +77,27 @@ def test_a_campaign_is_played_and_ended_from_the_command_line(live: Live, tmp_pa
     assert "archiving news can't be undone: say --yes" in refused
     assert "news is archived" in run(live, tmp_path, "campaign", "archive", "news", "--yes")
     assert "archived" in run(live, tmp_path, "campaign", "show", "news")
+    ended = run(live, tmp_path, "campaign", "open", "news", code=2)
+    assert "The campaign was archived; it has ended" in ended
     assert "news is deleted" in run(live, tmp_path, "campaign", "delete", "news", "--yes")
     assert json.loads(run(live, tmp_path, "campaign", "--json", "show")) == []
+
+
+@pytest.mark.parametrize(
+    ("definition", "why"),
+    [
+        ('{"name": "news", "seats": 20}', "must not have the campaign's name"),
+        ('{"seats": 20, "seats": 30}', "JSON; 'seats' stands twice in one object."),
+        ("[20]", "as a JSON object"),
+    ],
+)
+def test_a_definition_that_would_be_taken_in_part_is_refused(
+    tmp_path: Path, definition: str, why: str
+) -> None:
+    file = tmp_path / "definition.json"
+    file.write_text(definition)
+    done = CliRunner().invoke(main, ["campaign", "create", "news", str(file)])
+    assert (done.exit_code, why in done.output) == (2, True), done.output
 
 
 def test_a_round_that_does_not_open_is_a_failure_that_says_why(tmp_path: Path) -> None:

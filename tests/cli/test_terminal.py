@@ -274,3 +274,38 @@ def test_ctrl_c_that_a_library_has_caught_ends_a_command_when_it_goes_on() -> No
         with pytest.raises(KeyboardInterrupt):
             update("", 1, 2)
     raise_if_interrupted()  # no more
+
+
+@pytest.mark.parametrize("columns", [30, 60, 75, 80])
+def test_no_terminal_is_too_narrow_for_a_number(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    policy = "pooled-explore-then-commit"
+    console.table(
+        "uniform: total regret of 50 users over 500 rounds, 3 runs",
+        ["policy", "regret", "± 95 %", "smallest group", "user-rounds/s"],
+        [(policy, 126_529, 1_801, 4, "0.0619 M")],
+    )
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= columns
+    assert {policy, "126,529", "1,801", "user-rounds/s", "0.0619"} <= {
+        word.removesuffix(":") for word in printed.split()
+    }
+
+
+def test_a_title_is_as_wide_as_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    title = "best-arm: 50 users, 5 arms, groups of at least 4"
+    console.table(title, ["round"], [(1,)])
+    assert capsys.readouterr().out.startswith(f"{title}\n")
+
+
+def test_a_later_command_is_as_wide_as_its_own_terminal() -> None:
+    widths = []
+    for columns in ("200", "60"):
+        printed = CliRunner().invoke(main, ["policies"], env={"COLUMNS": columns}).stdout
+        widths.append(max(map(len, printed.splitlines())))
+    assert widths[0] > 60 >= widths[1]

@@ -111,6 +111,8 @@ def test_a_client_tries_again_where_the_service_may_answer_later() -> None:
          "unknown-round", "No."),
         (b'{"type": "urn:shoal:problem:invalid-input", "title": "No.", "detail": "x: 1"}',
          "invalid-input", "No. x: 1"),
+        (b'{"type": "urn:shoal:problem:not-found", "title": "No."}',
+         "not-found", "No. Got GET /v1/campaigns."),
     ],
 )  # fmt: skip
 def test_a_refusal_is_raised_with_its_name(content: bytes, name: str, message: str) -> None:
@@ -119,6 +121,33 @@ def test_a_refusal_is_raised_with_its_name(content: bytes, name: str, message: s
         with pytest.raises(ServiceError) as caught:
             client.campaigns()
     assert (caught.value.name, caught.value.status, str(caught.value)) == (name, 404, message)
+
+
+@pytest.mark.parametrize("given", ["ann", {"ann"}, {"ann": 1}.keys(), np.array(["ann"])])
+def test_users_that_are_no_list_are_refused_before_they_are_sent(given: Any) -> None:
+    with Client("http://127.0.0.1:9", "token", patience=0) as client:
+        for call in (client.enrol, client.withdraw):
+            with pytest.raises(InvalidInputError, match="users must be a list of texts; got "):
+                call("news", given)
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+def test_a_name_that_leads_to_another_address_is_refused_before_it_is_sent(
+    tmp_path: Path, name: str
+) -> None:
+    """To retire the arm ".." had deleted its campaign."""
+    stores = Stores(f"sqlite:///{tmp_path}/aggregator.db", f"sqlite:///{tmp_path}/learner.db")
+    with serve(stores) as live:
+        operator = live.client("operator")
+        operator.create_campaign("news", **DEFINITION)
+        for call in (
+            lambda: operator.retire_arm("news", name),
+            lambda: operator.campaign(name),
+            lambda: live.client("app").assignment("news", name),
+        ):
+            with pytest.raises(InvalidInputError, match=r'a name must not be empty, "\." or'):
+                call()
+        assert operator.campaigns() == ["news"]
 
 
 @pytest.mark.parametrize("reward", [np.float32(0.5), np.float64(0.5), 0.5])

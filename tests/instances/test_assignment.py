@@ -8,7 +8,7 @@ import pytest
 
 from shoal.arrays import FloatArray, LongArray
 from shoal.instances import from_log
-from shoal.instances.assignment import MOST_OF_A_USER, excess_over_chance, find_uneven
+from shoal.instances.assignment import MAX_OF_A_USER, excess_over_chance, find_uneven
 from shoal.instances.profile import LogProfile
 
 
@@ -114,7 +114,7 @@ def test_many_visits_of_a_user_do_not_hide_that_their_rows_have_one_arm() -> Non
     visit = np.repeat(np.arange(9_600), 4)
     counts = np.zeros((400, 3))
     np.add.at(counts, (rng.integers(400, size=9_600)[visit], rng.integers(3, size=9_600)[visit]), 1)
-    uneven = find_uneven(counts, "xyz", most=MOST_OF_A_USER)
+    uneven = find_uneven(counts, "xyz", max_deviation=MAX_OF_A_USER)
     assert uneven is not None
     assert uneven.again < 1.1 * uneven.share
     rewards = rng.random(len(visit)) < 0.2
@@ -133,7 +133,7 @@ def test_arms_left_to_chance_and_a_few_testers_are_no_alarm() -> None:
         n_users, n_rows = int(rng.choice([5, 60, 1_000])), int(rng.choice([3, 30, 1_000]))
         shares = rng.dirichlet([2] * int(rng.integers(2, 7)))
         counts = counts_of(shares, rng.integers(2, 2 * n_rows, size=n_users), seed)
-        assert find_uneven(counts, range(len(shares)), most=MOST_OF_A_USER) is None
+        assert find_uneven(counts, range(len(shares)), max_deviation=MAX_OF_A_USER) is None
         if n_users == 1_000:
             counts[:2] = [n_rows, *[0.0] * (len(shares) - 1)]  # two who see the first arm only
-            assert find_uneven(counts, range(len(shares)), most=MOST_OF_A_USER) is None
+            assert find_uneven(counts, range(len(shares)), max_deviation=MAX_OF_A_USER) is None

@@ -59,7 +59,7 @@ def test_designs_and_tastes_that_no_copy_explains_are_left_alone() -> None:
 
 
 def test_the_first_users_of_a_long_log_tell_of_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.instances.copies.MOST_ROWS", 1_500)
+    monkeypatch.setattr("shoal.instances.copies.MAX_COMPARED_ROWS", 1_500)
     rows = alike(6_000)
     copies = find_copies(pl.concat([rows] * 3))
     assert copies is not None

@@ -51,6 +51,7 @@ def test_a_user_whose_means_are_0_and_1_is_no_header(tmp_path: Path) -> None:
         ("0,1,2\n0.1,0.2,0.3\n", NAMES + "the numbers of the columns. " + PANDAS),
         ("0,1\n0.1,0.2\n", NAMES + "the numbers of the columns. " + PANDAS),
         (",a,b\n0,0.1,0.2\n", NAMES + "an empty name, as of an index. " + PANDAS),
+        (",0,1\n0,0.1,0.2\n", NAMES + "an empty name, as of an index. " + PANDAS),
         (
             "a,b\n",
             "{path} must hold a matrix with a row per user and a column per arm; got shape (0, 2).",

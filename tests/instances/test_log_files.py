@@ -1,4 +1,4 @@
-"""CSV files that spreadsheets write: what is refused, and what to do about it."""
+"""CSV files that spreadsheets and pandas write: what is refused, and what to do about it."""
 
 from __future__ import annotations
 
@@ -61,3 +61,13 @@ def test_numbers_of_rows_have_one_style() -> None:
     rows = pl.DataFrame({"user": range(6_000), "arm": 1, "reward": 0.5})
     with pytest.raises(InvalidInputError, match="got 6,000 rows, 6,000 of them usable"):
         from_log(rows, min_user_rows=2)
+
+
+@pytest.mark.parametrize("name", ["", "Unnamed: 0"])
+def test_the_index_of_pandas_hides_no_copies(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "log.csv"
+    rows = [f"u{i % 9},{'ab'[i % 2]},{i % 5 // 4},{i}" for i in range(90)]
+    numbered = [f"{number},{row}" for number, row in enumerate([*rows, *rows[:30]])]
+    path.write_text("\n".join([f"{name},user,arm,reward,receipt", *numbered]), encoding="utf-8")
+    assert from_log(path).profile.duplicates == 30
+    assert from_log(path, drop_duplicates=True).report.duplicates_dropped == 30

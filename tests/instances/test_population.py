@@ -184,6 +184,18 @@ def test_kinds_of_people_are_recovered() -> None:
     np.testing.assert_allclose(shares, 1 / 3, atol=0.1)
 
 
+def test_an_arm_that_hardly_anybody_saw_hides_no_tastes() -> None:
+    """Its mean in half of the users is unknown: that had made all means of all kinds unknown."""
+    rng = np.random.default_rng(18)
+    pairs, _ = log_of(three_kinds(200, rng), 30, rng)
+    lone = np.zeros((200, 1))
+    lone[0] = 1.0  # one row, with reward 0
+    counts, none = np.hstack([pairs.counts, lone]), np.zeros((200, 1))
+    sums = np.hstack([pairs.sums, none])
+    population = estimate_population(PairTotals(counts, sums, sums), rng)
+    assert population.gain.low > 0.1  # of 0.2
+
+
 @pytest.mark.slow
 def test_more_rows_of_the_same_users_make_the_interval_narrower() -> None:
     """The width has a Monte Carlo error of a tenth; these differ by a third and more."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import polars as pl
 import pytest
 from tests.support.logs import visits
@@ -46,3 +48,55 @@ def test_other_times_are_refused_with_what_to_write(text: str) -> None:
     assert str(refused.value).endswith(
         f"such as {text!r}. Write the year first, and hours from 0 to 23."
     )
+
+
+def test_times_in_two_ways_are_named_one_of_each() -> None:
+    """The refusal had blamed the times with the year first, and asked for just these."""
+    with pytest.raises(InvalidInputError) as refused:
+        log_of(["24/03/2026"] * 12 + ["2026-03-24T04:38:50"] * 8)
+    assert str(refused.value) == (
+        "times in column 'day' must all be written in one way; got '24/03/2026' and "
+        "'2026-03-24T04:38:50', and 8 of 20 are not like the former. Write all of them with the "
+        "year first: 2026-03-20 13:45."
+    )
+
+
+def test_missing_times_are_called_missing() -> None:
+    rows = visits(20).with_columns(day=pl.Series([*["2026-03-24"] * 12, *[None] * 8]))
+    with pytest.raises(InvalidInputError) as refused:
+        from_log(rows, time="day")
+    assert str(refused.value) == (
+        "times in column 'day' must be there in nearly all rows; 8 of 20 have none. Leave these "
+        "rows out, or the column for the time."
+    )
+
+
+def test_times_may_be_dates_or_numbers_and_nothing_else() -> None:
+    numbers = from_log(
+        visits(5, rate=0.6).with_columns(t=pl.Series(["3", "1", "2", "5", "4"])), time="t"
+    )
+    assert numbers.profile.period == ("1.0", "5.0")
+    day = datetime.date(2026, 1, 1)
+    assert (
+        from_log(visits(5, rate=0.6).with_columns(t=pl.lit(day)), time="t").profile.period
+        is not None
+    )
+    with pytest.raises(InvalidInputError, match=r"or dates such as .*; 5 of 5"):
+        from_log(visits(5, rate=0.6).with_columns(t=pl.lit("soon")), time="t")
+    with pytest.raises(InvalidInputError, match="time column 't' must hold times or numbers"):
+        from_log(visits(5, rate=0.6).with_columns(t=pl.lit(value=True)), time="t")
+
+
+@pytest.mark.parametrize("ticks", [1, 1_000, 1_000_000, 1_000_000_000])
+def test_numbers_that_count_from_1970_are_dates(ticks: int) -> None:
+    times = pl.Series([1_767_225_600 + 86_400 * day for day in (0, 1, 2, 3, 9)]) * ticks
+    log = from_log(visits(5, rate=0.6).with_columns(t=times), time="t")
+    assert log.profile.period == ("2026-01-01 00:00:00", "2026-01-10 00:00:00")
+    assert log.visits is not None
+    assert log.visits.n_rounds == 10
+
+
+def test_a_column_that_is_no_time_is_refused() -> None:
+    frame = visits(5, rate=0.6).with_columns(t=pl.Series([1.0, 2.0, 3.0, 4.0, 1e20]))
+    with pytest.raises(InvalidInputError, match=r"fewer than 1,000,000 rounds; got 1e\+20 of one"):
+        from_log(frame, time="t")

@@ -42,6 +42,8 @@ def entry_point(monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_class_its_name_and_an_entry_point_are_the_same_policy(entry_point: str) -> None:
     entries = [find_policy(policy) for policy in (Greedy, NAME, entry_point)]
     assert all(entry == entries[0] for entry in entries)
+    with pytest.raises(InvalidInputError, match=r", random, shoal, their-greedy, "):
+        find_policy("qqq")
     assert entries[0].options() == {"epsilon": 0.1}
     assert (entries[0].anonymous, entries[0].allows, entries[0].regroups) == (True, False, False)
     assert find_policy("shoal").policy is not Greedy, "Shoal's own names come first"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from tests.support.policies import Greedy
 
 from shoal.errors import InvalidInputError
-from shoal.model import Problem
+from shoal.model import Problem, Roster
 from shoal.model.container import pack
 from shoal.policies import Policy, load_policy, make_policy
 from shoal.policies.contract import Arena
@@ -49,6 +50,17 @@ def test_a_saved_policy_goes_on_bit_for_bit(
     assert plans(learner, Arena(PROBLEM), 8) == plans(again, Arena(PROBLEM), 8)
     assert pack(learner.state()) == pack(again.state())
     assert [path.name for path in tmp_path.iterdir()] == ["learner"]
+
+
+def test_several_threads_may_save_to_one_path(tmp_path: Path) -> None:
+    policy = make_policy("shoal", PROBLEM, rng=np.random.default_rng(0))
+    roster = Roster(range(12), arms=["a", "b"])
+    with ThreadPoolExecutor(4) as pool:
+        saves = [pool.submit(policy.save, tmp_path / "learner.shoal") for _ in range(100)]
+        saves += [pool.submit(roster.save, tmp_path / "roster.json") for _ in range(100)]
+    assert not any(save.exception() for save in saves)
+    assert {file.name for file in tmp_path.iterdir()} == {"learner.shoal", "roster.json"}
+    assert load_policy(tmp_path / "learner.shoal").problem == PROBLEM
 
 
 def test_what_is_no_saved_policy_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.support import confined
 from tests.support.chaos import free_port
 from tests.support.programs import need
@@ -21,6 +23,7 @@ from shoal.client import Client
 from shoal.kernels import cache_folder
 from shoal.model import merging
 from shoal.service.embedded import read_tokens
+from shoal.service.settings import load_settings
 from shoal.service.startup import use_cache
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -162,3 +165,21 @@ def test_a_first_start_that_fails_ends_the_process_and_is_not_tried_for_ever(
     )  # fmt: skip
     assert done.returncode == 1
     assert time.monotonic() - began < 60
+
+
+def test_the_files_in_deploy_are_valid() -> None:
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    services = compose["services"]
+    for role in ("aggregator", "learner"):
+        assert services[role]["command"] == ["serve", role]
+        known = {name: "1" for name in services[role]["environment"] if "PORT" in name}
+        load_settings(known | services[role]["environment"])
+    shared = set(services["learner"]["networks"]) & set(services["aggregator-database"]["networks"])
+    assert not shared  # no way from the learner to the aggregator's database
+    assert services["setup"]["network_mode"] == "none"  # it sees the passwords of both
+    for name in services.keys() - {"setup"}:
+        assert set(services[name]["networks"]) <= set(compose["networks"]), name
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.read(DEPLOY / "shoal.service")
+    assert unit["Service"]["ExecStart"].startswith("/opt/shoal/bin/shoal serve")
+    assert load_settings({}, file=DEPLOY / "shoal.toml").aggregator.min_group_size_floor == 10

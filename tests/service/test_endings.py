@@ -85,6 +85,7 @@ def test_an_archived_campaign_keeps_its_totals_and_forgets_its_people(stores: St
         for refused in (
             lambda: operator.open_round("news", 3, wait=0),
             lambda: operator.withdraw("news", ["user-1"]),
+            lambda: operator.enrol("news", ["user-1"]),  # all seats are taken
             lambda: operator.add_arm("news", "c"),
             lambda: operator.retire_arm("news", "a"),
         ):
@@ -138,6 +139,18 @@ def read_progress(live: Live) -> dict[str, object]:
     headers = {"Authorization": f"Bearer {live.tokens['analyst']}"}
     answer = httpx.get(f"{live.url}/v1/campaigns/news/progress", headers=headers).json()
     return {key: answer[key] for key in ("points", "estimates", "lift", "shown", "heard")}
+
+
+def test_the_verdict_names_plans_that_were_deleted_unchecked(stores: Stores) -> None:
+    with serve(stores) as live:
+        play(live, 1)
+        checks.run(live.aggregator, "news")
+        play(live, 2)
+        live.client("operator").archive_campaign("news")
+        checks.run(live.aggregator, "news")
+        verdict = checks.verdict(checks.latest(live.aggregator, "news"), exact=True)
+    assert verdict.startswith("1 released round checked")
+    assert "hold; the plans of 1 more were deleted before they were checked" in verdict
 
 
 @pytest.mark.parametrize("rule", ["kept", "least", "contested"])

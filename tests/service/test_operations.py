@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import gzip
 import json
 import os
@@ -10,10 +9,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-import yaml
 from click.testing import CliRunner, Result
 from sqlalchemy import select
-from tests.service.conftest import DEPLOY
 from tests.support.live import learning, serve
 from tests.support.service import KEY, close, even, read, report, start, users
 from tests.support.stores import Stores
@@ -27,7 +24,7 @@ from shoal.service.dashboard.sessions import begin_session
 from shoal.service.embedded import read_tokens
 from shoal.service.learner.service import Learner
 from shoal.service.process import _make_tokens
-from shoal.service.settings import Settings, load_settings
+from shoal.service.settings import Settings
 from shoal.service.store import Database, system_clock
 from shoal.service.store import aggregator as tables
 from shoal.service.store.backup import back_up, restore
@@ -167,6 +164,23 @@ def test_doctor_finds_what_was_tampered_with(
     at_floor = "floor of" in fault  # a check of its own
     assert f"{14 + at_floor} checks, 1 fault" in done.output
     assert ("FAULT campaign news: C is at least the floor" in done.output) == at_floor
+
+
+def test_doctor_finds_what_a_start_would_refuse_for_a_missing_secret(
+    sqlite_stores: Stores, tmp_path: Path
+) -> None:
+    settings, secrets = environment(sqlite_stores, tmp_path), tmp_path / "aggregator.key.rounds"
+    put_key(tmp_path)
+    aggregator = Aggregator(sqlite_stores.open("aggregator"), key=KEY, secrets=secrets)
+    start(aggregator, even(12, size=4), least=4)
+    report(aggregator, dict.fromkeys(users(12), 0.5))
+    aggregator.close()
+    sqlite_stores.open("learner").close()
+    assert run("doctor", **settings).exit_code == 0
+    for secret in secrets.iterdir():
+        secret.unlink()
+    done = run("doctor", **settings)
+    assert (done.exit_code, "missing is that of round 1 of news" in done.output) == (1, True)
 
 
 def test_doctor_finds_a_key_that_is_missing_or_open_to_others(
@@ -343,12 +357,15 @@ def test_export_writes_the_released_totals(sqlite_stores: Stores, tmp_path: Path
         address = {"SHOAL_URL": live.url, "SHOAL_ANALYST_TOKEN": live.tokens["analyst"]}
         done = run(*arguments[:3], **address)
         assert done.exit_code == 0, done.output
+        text = tmp_path / "totals.csv"
+        assert run("export", "news", str(text), **address).exit_code == 0
         refused = run(
             "export", "news", f"{out}2", "--url", live.url, SHOAL_TOKEN=live.tokens["app"]
         )
         assert refused.exit_code == 2
         assert "role may not" in refused.output
     frame = pl.read_parquet(out)
+    assert pl.read_csv(text).equals(frame)
     assert frame.columns == ["round", "arm", "reporters", "total"]
     assert frame["round"].unique().to_list() == [1]
     assert (frame["total"] == frame["reporters"] * 0.25).all()
@@ -375,21 +392,3 @@ def test_export_passes_over_rounds_that_a_restore_forgot(
 def test_a_client_needs_a_token() -> None:
     with pytest.raises(InvalidInputError, match="token must be"):
         Client("http://127.0.0.1:9", "")
-
-
-def test_the_files_in_deploy_are_valid(tmp_path: Path) -> None:
-    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
-    services = compose["services"]
-    for role in ("aggregator", "learner"):
-        assert services[role]["command"] == ["serve", role]
-        known = {name: "1" for name in services[role]["environment"] if "PORT" in name}
-        load_settings(known | services[role]["environment"])
-    shared = set(services["learner"]["networks"]) & set(services["aggregator-database"]["networks"])
-    assert not shared  # no way from the learner to the aggregator's database
-    assert services["setup"]["network_mode"] == "none"  # it sees the passwords of both
-    for name in services.keys() - {"setup"}:
-        assert set(services[name]["networks"]) <= set(compose["networks"]), name
-    unit = configparser.ConfigParser(strict=False, interpolation=None)
-    unit.read(DEPLOY / "shoal.service")
-    assert unit["Service"]["ExecStart"].startswith("/opt/shoal/bin/shoal serve")
-    assert load_settings({}, file=DEPLOY / "shoal.toml").aggregator.min_group_size_floor == 10

@@ -75,7 +75,7 @@ def serve(
     if tokens is None:
         tokens = {role: aggregator.access.issue(role, role) for role in ROLES}
     app = create_app(aggregator, body_seconds=body_seconds, tick_seconds=tick_seconds, **limits)
-    protocol = connections(seconds=20.0, most=1000)
+    protocol = connections(seconds=20.0, max_connections=1000)
     config = uvicorn.Config(app, port=port, http=protocol, log_config=None, access_log=False)
     server = Server(config, stop=aggregator.notifier.close)
     thread = threading.Thread(target=server.run, daemon=True)

@@ -64,21 +64,32 @@ def _check_rate(definition: dict[str, Any], rate: float, *, yes: bool) -> None:
         campaign = Campaign.model_validate(definition)
     except ValidationError:
         return  # the service refuses it, and says why
-    least, noise = campaign.min_reporters, campaign.noise is not None
-    text = advice(rate, least, noise=noise, seats=campaign.seats)
-    if is_alarming(rate, least, noise=noise) and not yes:
+    min_size, noise = campaign.min_reporters, campaign.noise is not None
+    text = advice(rate, min_size, noise=noise, seats=campaign.seats)
+    if is_alarming(rate, min_size, noise=noise) and not yes:
         raise InvalidInputError(f"{text} Nothing was created: change it, or say --yes.")
     click.echo(text, err=True)
 
 
 def _definition(content: bytes) -> dict[str, Any]:
     try:
-        definition = json.loads(content)
+        definition = json.loads(content, object_pairs_hook=_each_name_once)
     except ValueError as error:
         raise InvalidInputError(f"file must be a campaign's definition as JSON; {error}.") from None
     if not isinstance(definition, dict):
         raise InvalidInputError("file must be a campaign's definition as a JSON object.")
+    if "name" in definition:
+        raise InvalidInputError("file must not have the campaign's name: it is the argument NAME.")
     return definition
+
+
+def _each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; refuse a name that stands twice in it, as the service does."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        twice = next(name for name, _ in pairs if [other for other, _ in pairs].count(name) > 1)
+        raise ValueError(f"{twice!r} stands twice in one object")
+    return fields
 
 
 @command.command()
@@ -95,6 +106,7 @@ def open(  # noqa: A001
         campaign = client.campaign(name)
         if number is None:
             number = campaign["round"] + (campaign["state"] != "wanted")
+        yes = yes or campaign["state"] == "archived"  # which the service refuses by name
         if number > campaign["round"] and campaign["learner"] == "ahead":
             raise click.ClickException(_not_open(number, campaign))  # and nothing was asked for
         if number > campaign["round"] and not yes:
@@ -116,10 +128,10 @@ def open(  # noqa: A001
 def _check_users(campaign: dict[str, Any], number: int) -> None:
     """Refuse to open a round of which nothing can be released."""
     n_users, definition = campaign["users"], campaign["definition"]
-    least = definition["min_group_size"] + definition["colluders"]
-    if n_users < least:
+    min_users = definition["min_group_size"] + definition["colluders"]
+    if n_users < min_users:
         raise InvalidInputError(
-            f"round {number} of {campaign['name']} must have at least C = {least} users, else "
+            f"round {number} of {campaign['name']} must have at least C = {min_users} users, else "
             f"nothing of it is released; got {n_users:,}. Let users join first, or say --yes."
         )
 

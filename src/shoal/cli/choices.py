@@ -25,7 +25,7 @@ CHOICES = {
 }  # fmt: skip
 """The names by kind, in the library's order."""
 
-MOST_LISTED = 8
+MAX_LISTED = 8
 """More names than these are not listed in the help."""
 
 
@@ -41,7 +41,7 @@ class NameChoice(click.types.StringParamType):
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
         """Show the names in the help, where they are few."""
         names = CHOICES[self._kind]
-        if len(names) > MOST_LISTED:
+        if len(names) > MAX_LISTED:
             return None
         return f"[{'|'.join(names)}]" + (",..." if self._many else "")
 

@@ -5,6 +5,7 @@ Rich is loaded with the first output, so that the modules of commands are quick 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress, Task
 
 COMPILING = "compiling, once"
+LONGEST_WORD = 24
+"""What is longer, such as a formula or a path, may be broken in a table; numbers are shorter."""
 
 
 class Update(Protocol):
@@ -28,9 +31,14 @@ class Update(Protocol):
         """Show what has just finished (or ""), the work done, the work in all, and a new title."""
 
 
-@cache
 def terminal(*, stderr: bool = False) -> Console:
     """Return what writes to a standard stream, names as they are: "run[a]" is no markup."""
+    return _terminal(stderr, os.environ.get("COLUMNS"))
+
+
+@cache
+def _terminal(stderr: bool, columns: str | None) -> Console:
+    """Return the one writer of a stream and a width: Rich reads the latter when it is made."""
     from rich.console import Console
 
     return Console(stderr=stderr, markup=False, emoji=False)
@@ -135,22 +143,59 @@ def counter(progress: Update, total: int) -> Callable[[int], None]:
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table; numbers are aligned on the right."""
+    """Print a table; numbers are aligned on the right. Where it has no room, a line a value."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    output = Table(title=plain(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    for index, column in enumerate(columns):
+    head, *body = [[plain(_format(cell)) for cell in row] for row in (columns, *rows)]
+    terminal().print(plain(title), style="bold", highlight=False)
+    widths = _widths([head, *body], terminal().width - 3 * len(head) - 1)
+    if widths is None:
+        _print_values(head, body)
+        return
+    output = Table(box=SIMPLE_HEAD)
+    for index, (column, width) in enumerate(zip(head, widths, strict=True)):
         number = bool(rows) and not isinstance(rows[0][index], str)
         output.add_column(
-            plain(column),
-            justify="right" if number else "left",
-            no_wrap=index == 0,
-            overflow="fold",
+            column, justify="right" if number else "left", width=width, overflow="fold"
         )
-    for row in rows:
-        output.add_row(*map(plain, map(_format, row)))
+    for row in body:
+        output.add_row(*row)
     terminal().print(output)
+
+
+def _widths(rows: Sequence[Sequence[str]], room: int) -> list[int] | None:
+    """Return widths of the columns that break no number, and no name of a row; None without room.
+
+    >>> rows = [["policy", "smallest group"], ["best-arm", "4"]]
+    >>> _widths(rows, 30), _widths(rows, 18), _widths(rows, 15)
+    ([8, 14], [8, 10], None)
+    """
+    from rich.cells import cell_len
+
+    columns = list(zip(*rows, strict=True))
+    widths = [max(map(cell_len, cells)) for cells in columns]
+    words = [[cell_len(word) for cell in cells for word in cell.split()] for cells in columns]
+    needed = [widths[0], *(min(max(lengths), LONGEST_WORD) for lengths in words[1:])]
+    while sum(widths) > room:
+        wide = [index for index, width in enumerate(widths) if width > needed[index]]
+        if not wide:
+            return None
+        widths[max(wide, key=lambda index: (widths[index], index))] -= 1
+    return widths
+
+
+def _print_values(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print what a table would hold, a line for each value of a row."""
+    from rich.padding import Padding
+
+    for row in rows:
+        terminal().print()
+        for index, (column, cell) in enumerate(zip(head, row, strict=True)):
+            if cell:
+                line = Padding(f"{column}: {cell}", (0, 0, 0, 2 if index else 0), expand=False)
+                terminal().print(line, highlight=False)
+    terminal().print()
 
 
 def plain(text: str) -> str:

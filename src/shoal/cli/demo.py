@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from shoal.experiments.audience import Audience
 
 CAMPAIGN = "demo"
-LEAST_ROUNDS = 40
+MIN_ROUNDS = 40
 """Rounds that are played at least, however slow the machine is: fewer teach too little."""
 
 INTRODUCTION = (
@@ -37,7 +37,7 @@ INTRODUCTION = (
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
-    help=f"End after this time, and not before {LEAST_ROUNDS} rounds.",
+    help=f"End after this time, and not before {MIN_ROUNDS} rounds.",
 )
 @click.option("--headless", is_flag=True, help="No live table: print the summary at the end.")
 @click.option("--users", "n_users", default=2000, help="Learners N.")
@@ -143,7 +143,7 @@ def play(
     quiet = console.waiting("playing") if seconds else nullcontext()
     ends = time.monotonic() + (seconds or float("inf"))
     with screen if live else quiet:
-        while watch.rounds < LEAST_ROUNDS or time.monotonic() < ends:
+        while watch.rounds < MIN_ROUNDS or time.monotonic() < ends:
             watch.play(people, CAMPAIGN)  # the round before is on the learner's record by now
             watch.add_release(analyst.release(CAMPAIGN, watch.rounds - 1))
             if live:

@@ -1,4 +1,4 @@
-"""``shoal export``: what was released, as Parquet."""
+"""``shoal export``: what was released, as Parquet or CSV."""
 
 from io import BytesIO
 from pathlib import Path
@@ -16,7 +16,7 @@ from shoal.files import write_atomically
 @click.argument("out", type=click.Path(path_type=Path, dir_okay=False))
 @address_options
 def command(campaign: str, out: Path, url: str, tokens: Path | None) -> None:
-    """Write the released totals of CAMPAIGN to OUT, a new Parquet file.
+    """Write the released totals of CAMPAIGN to OUT, a new .parquet or .csv file.
 
     SHOAL_TOKEN, or the first start's file of tokens, has an analyst's token.
     """
@@ -43,7 +43,8 @@ def command(campaign: str, out: Path, url: str, tokens: Path | None) -> None:
                 for total in release.totals
             ]
     schema = {"round": pl.Int64, "arm": pl.String, "reporters": pl.Int64, "total": pl.Float64}
-    content = BytesIO()
-    pl.DataFrame(rows, schema=schema, orient="row").write_parquet(content)
+    table, content = pl.DataFrame(rows, schema=schema, orient="row"), BytesIO()
+    write = table.write_csv if out.suffix == ".csv" else table.write_parquet
+    write(content)
     write_atomically(out, content.getvalue(), overwrite=False)
     click.echo(f"{len(rows):,} totals of {campaign} are in {out}")

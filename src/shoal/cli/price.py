@@ -176,7 +176,7 @@ def _check_numbers(experiment: dict[str, Any]) -> None:
 
     whole_number("horizon", experiment["horizon"])
     if experiment["n_runs"] is not None:
-        whole_number("n_runs", experiment["n_runs"], least=2)
+        whole_number("n_runs", experiment["n_runs"], minimum=2)
     for size in experiment["min_group_sizes"]:
         whole_number("min_group_size", size)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from shoal.figures.report import Section, Table
 
-MOST_FIGURES = 24
+MAX_FIGURES = 24
 BAND = "Mean regret of all users over the runs, with its 95 % band."
 REGRET = {"regret": "mean", "± 95 %": "half"}
 COST = {"smallest group": "smallest_group", "withheld": "withheld", "seconds": "seconds"}
@@ -93,7 +93,7 @@ def _sweep(folder: Path) -> tuple[str, list[Section], dict[str, Any]]:
     lines = parts(with_labels(curves(records)), names)
     over_time = [
         regret_figure(part.select("round", "mean", "low", "high", policy="label"), title=title)
-        for title, part in lines[:MOST_FIGURES]
+        for title, part in lines[:MAX_FIGURES]
     ]
     state = status(folder)
     fixed = ", ".join(f"{SETTING[n]} {summary[n][0]}" for n in SETTING if n not in names)
@@ -103,7 +103,7 @@ def _sweep(folder: Path) -> tuple[str, list[Section], dict[str, Any]]:
         Section(
             "What was varied",
             f"The same for all: {fixed}." + _more(figures),
-            figures[:MOST_FIGURES],
+            figures[:MAX_FIGURES],
         ),
         Section(
             "Every setting",
@@ -125,5 +125,5 @@ def _table(summary: DataFrame, columns: dict[str, str]) -> Table:
 
 
 def _more(figures: Sequence[object]) -> str:
-    left = len(figures) - MOST_FIGURES
+    left = len(figures) - MAX_FIGURES
     return f" {left} more are not drawn; the records have them." if left > 0 else ""

@@ -8,7 +8,7 @@ import click
 
 from shoal.cli import console, options
 
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 
 
 @click.command(name="status")
@@ -20,6 +20,7 @@ def command(folder: Path, as_json: bool) -> None:
     It may be asked while the sweep runs, after it was stopped or killed, and when it is complete.
     """
     from shoal.experiments.sweep import status
+    from shoal.model.plurals import count
 
     state = status(folder)
     if as_json:
@@ -31,16 +32,16 @@ def command(folder: Path, as_json: bool) -> None:
     else:
         time_left = "none" if state.done == state.total else "not running"
     console.table(
-        f"{folder}: {state.total:,} cells",
+        f"{folder}: {count(state.total, 'cell')}",
         ["done", "running", "failed", "waiting", "time left"],
         [(state.done, state.running, state.failed, state.waiting, time_left)],
     )
     if state.failures:
-        first = list(state.failures.items())[:MOST_SHOWN]
+        first = list(state.failures.items())[:MAX_SHOWN]
         console.table(
             "Failed; the next run tries them again",
             ["cell", "what", "why"],
             [(name, why["cell"], why["reason"]) for name, why in first],
         )
-    if len(state.failures) > MOST_SHOWN:
-        click.echo(f"and {len(state.failures) - MOST_SHOWN} more; --json shows them all.")
+    if len(state.failures) > MAX_SHOWN:
+        click.echo(f"and {len(state.failures) - MAX_SHOWN} more; --json shows them all.")

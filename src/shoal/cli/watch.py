@@ -116,12 +116,14 @@ class Watch:
         n_arms = len(self.story.reminders)
         all_used = self._in_use() == n_arms
         used = f"all {n_arms} reminders are" if all_used else f"{self._in_use()} of {n_arms} are"
+        early = self._not_found()
+        wait = f" What suits {early} is not found yet; --seconds plays longer." if early else ""
         return [
             f"After {self.rounds:,} rounds {reward:.0%} of the learners come back, "
             f"{abs(gain):.0%} {'more' if gain >= 0 else 'less'} than with the one reminder that "
             "is best for all.",
             f"{self._favourites():.0%} of the {n_users:,} learners get the reminder that suits "
-            f"their taste, and {used} in use.",
+            f"their taste, and {used} in use.{wait}",
             f"It was learnt from {self.totals:,} totals of at least {self.smallest} learners; no "
             "learner's response was stored, or seen by what learns.",
         ]
@@ -151,6 +153,14 @@ class Watch:
         counts = [int((self.arms == arm).sum()) for arm in range(len(self.story.reminders))]
         return sum(count >= IN_USE * len(self.arms) for count in counts)
 
+    def _not_found(self) -> str:
+        """Return a taste whose reminder goes to fewer of its users than chance would send it to."""
+        if self.arms is None:
+            return ""
+        shares = favourite_shares(self.story, self.arms).diagonal()
+        lowest = int(shares.argmin())
+        return self.story.tastes[lowest] if shares[lowest] < 1 / len(shares) else ""
+
     def _favourites(self) -> float:
         """Return the share of users who play the arm that suits their taste."""
         return 0.0 if self.arms is None else float((self.arms == self.story.taste).mean())
@@ -163,9 +173,9 @@ class Watch:
     def _curve(self) -> str:
         """Draw the rewards so far on one line, from the least to full knowledge."""
         parts = self._parts()
-        least, steps = min(parts, default=0.0), len(BARS) - 1
-        reach = max(self.full_knowledge - least, 1e-9)
-        return "".join(BARS[min(steps, int(steps * (p - least) / reach))] for p in parts)
+        lowest, steps = min(parts, default=0.0), len(BARS) - 1
+        reach = max(self.full_knowledge - lowest, 1e-9)
+        return "".join(BARS[min(steps, int(steps * (p - lowest) / reach))] for p in parts)
 
     def _learning_lines(self) -> list[str]:
         """Draw the rewards as columns from 0 on, with the two references beside them."""

@@ -80,6 +80,8 @@ class Call(Generic[T]):
         except msgspec.DecodeError:
             problem = wire.ProblemDocument()
         message = f"{problem.title} {problem.detail}".strip() or f"HTTP {response.status_code}"
+        if problem.name == "not-found":
+            message += f" Got {self.method} {self.path}."
         raise ServiceError(problem.name, response.status_code, message)
 
 
@@ -116,11 +118,14 @@ def check_url(url: str) -> str:
 
 
 def path_of(*parts: str | int) -> str:
-    """Return the path of a route; any text may be a part of it.
+    """Return the path of a route; no part may lead to another route, as ".." would.
 
     >>> path_of("campaigns", "news", "arms", "a/b")
     '/v1/campaigns/news/arms/a%2Fb'
     """
+    for part in parts:
+        if part in ("", ".", ".."):
+            raise InvalidInputError(f'a name must not be empty, "." or ".."; got {part!r}.')
     return "/v1/" + "/".join(quote(str(part), safe="") for part in parts)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
@@ -78,6 +78,14 @@ def operation(
     return cast("Operation[P, T]", start)
 
 
+def _parts(users: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield users, in their order, by as many as one request may have."""
+    if not isinstance(users, list | tuple):
+        raise InvalidInputError(f"users must be a list of texts; got {type(users).__name__}.")
+    for start in range(0, len(users), MAX_USERS):
+        yield users[start : start + MAX_USERS]
+
+
 class Operations(ABC):
     """Everything that a client does, one method each; how requests are sent is a subclass's."""
 
@@ -117,8 +125,8 @@ class Operations(ABC):
     async def enrol(self, name: str, users: Sequence[str]) -> int:
         """Let users join from the next round on; return how many are new or back."""
         joined = 0
-        for start in range(0, len(users), MAX_USERS):
-            joined += (await self._move(name, join=users[start : start + MAX_USERS])).joined
+        for part in _parts(users):
+            joined += (await self._move(name, join=part)).joined
         return joined
 
     @operation
@@ -128,8 +136,7 @@ class Operations(ABC):
         With ``erase``, the service forgets their names, also of those who have left before.
         """
         left = 0
-        for start in range(0, len(users), MAX_USERS):
-            part = users[start : start + MAX_USERS]
+        for part in _parts(users):
             left += (await self._move(name, leave=part, erase=erase)).left
         return left
 

@@ -60,9 +60,9 @@ def cluster_size(active: ArrayLike) -> int:
     """
     matrix = checked_active(active)
     graph, _ = batched_graph(matrix, 1)
-    most = min(int(matrix.sum(axis=0).min()), len(matrix) // matrix.shape[1])
+    max_size = min(int(matrix.sum(axis=0).min()), len(matrix) // matrix.shape[1])
     # The number of sizes that fill: where one does not, no larger one does.
-    sizes = range(1, most + 1)
+    sizes = range(1, max_size + 1)
     return bisect(sizes, 0, key=lambda size: not _flow_fills(graph._replace(min_crowd=size)))
 
 

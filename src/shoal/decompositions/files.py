@@ -53,7 +53,9 @@ def _read_json(file: Path) -> tuple[BoolArray, int | None]:
     if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
         raise InvalidInputError("active must be a list with each user's list of arms.")
     users = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
-    arms = [whole_number(f"active[{i}]", arm, least=0) for i, row in enumerate(rows) for arm in row]
+    arms = [
+        whole_number(f"active[{i}]", arm, minimum=0) for i, row in enumerate(rows) for arm in row
+    ]
     demand = content.get("demand")
     matrix = _matrix(users, np.array(arms, np.int64), len(rows), content.get("n_arms"))
     return matrix, None if demand is None else whole_number("demand", demand)
@@ -76,7 +78,7 @@ def _read_pairs(file: Path) -> tuple[BoolArray, int | None]:
 
 def _matrix(users: WholeArray, arms: WholeArray, n_users: int, n_arms: Any) -> BoolArray:
     min_arms = int(arms.max(initial=0)) + 1
-    width = min_arms if n_arms is None else whole_number("n_arms", n_arms, least=min_arms)
+    width = min_arms if n_arms is None else whole_number("n_arms", n_arms, minimum=min_arms)
     matrix = np.zeros((n_users, width), np.bool_)
     matrix[users, arms] = True
     return matrix

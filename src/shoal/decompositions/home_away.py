@@ -28,7 +28,7 @@ from shoal.decompositions.equitable import fit_loads
 from shoal.decompositions.euler import euler_decomposition, fit_together
 from shoal.kernels import kernel
 
-_MOST_ENTRIES = 1 << 27  # of all assignments: 256 MB
+_MAX_ENTRIES = 1 << 27  # of all assignments: 256 MB
 _SLOTS_PER_ARM = 100  # different assignments, about
 
 
@@ -147,7 +147,7 @@ def _play_home_and_away(
     ratio = share + away_share  # 1/beta of the theorem
     closed_open = n_arms / (2 * n_arms - 1)
     all_open = max(0.0, (1 / ratio - closed_open) / (1 - closed_open))
-    max_slots = max(2 * n_arms, min(_SLOTS_PER_ARM * n_arms, _MOST_ENTRIES // n_users))
+    max_slots = max(2 * n_arms, min(_SLOTS_PER_ARM * n_arms, _MAX_ENTRIES // n_users))
     repeats = _repeats(np.unique(active.sum(axis=1)), demand, ratio, max_slots)
     users, at_home = _start(active, homes, -(-demand // repeats), min_crowd)
     chunks: list[WholeArray] = []

@@ -30,7 +30,7 @@ from shoal.model.numbers import function_or_none, shortened
 from shoal.policies.own import PolicyLike, identity, is_sendable, label
 
 RUNS_PER_CELL = 20
-MOST_USERS_PER_CELL = 1_000_000
+MAX_USERS_PER_CELL = 1_000_000
 """Large populations are played in smaller blocks of runs, to limit a cell's memory."""
 
 ProgressCallback = Callable[[str, int, int], None]
@@ -123,10 +123,10 @@ class Cell:
         return self.start().finish(tick)
 
 
-def blocks(n_users: int, n_runs: int, *, takes_shards: bool = True) -> list[tuple[int, int]]:
+def split_runs(n_users: int, n_runs: int, *, takes_shards: bool = True) -> list[tuple[int, int]]:
     """Return how runs are split over cells: the first run and the number of runs of each.
 
-    >>> blocks(400_000, 5)
+    >>> split_runs(400_000, 5)
     [(0, 2), (2, 2), (4, 1)]
     """
     size = runs_per_cell(n_users, takes_shards=takes_shards)
@@ -137,7 +137,7 @@ def runs_per_cell(n_users: int, *, takes_shards: bool = True) -> int:
     """Return the most runs of so many users that one cell of a policy has."""
     if not takes_shards:
         return 1
-    return max(1, min(RUNS_PER_CELL, MOST_USERS_PER_CELL // n_users))
+    return max(1, min(RUNS_PER_CELL, MAX_USERS_PER_CELL // n_users))
 
 
 def combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from shoal import __version__
 from shoal.engines import Engine
 from shoal.errors import InvalidInputError, ShoalError, UnknownNameError
-from shoal.experiments.cells import Cell, ProgressCallback, blocks, run_cells
+from shoal.experiments.cells import Cell, ProgressCallback, run_cells, split_runs
 from shoal.experiments.record import Run
 from shoal.experiments.setting import (
     GIVEN,
@@ -109,7 +109,9 @@ def compare(
     cells = [
         Cell(replace(whole, instance=name), policy, chosen, first, n, means=matrix)
         for (name, policy), chosen in resolved.items()
-        for first, n in blocks(whole.n_users, n_runs, takes_shards=find_policy(policy).takes_shards)
+        for first, n in split_runs(
+            whole.n_users, n_runs, takes_shards=find_policy(policy).takes_shards
+        )
     ]
     config = _shared_config(whole, resolved, n_runs) | means_hash(matrix)
     return Comparison.from_runs(cells, run_cells(cells, engine=engine, progress=progress), config)

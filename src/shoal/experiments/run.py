@@ -32,7 +32,7 @@ from shoal.policies.tuned import resolve_options
 N_CHECKPOINTS = 200
 """Checkpoints of a run, unless the caller says otherwise."""
 
-MOST_SILENT = 1_000
+MAX_SILENT = 1_000
 """Rounds at most between two calls of ``progress``: a long run must hear of Ctrl-C."""
 
 STEPS = 20
@@ -210,7 +210,7 @@ class Play(Stateful):
     def finish(self, progress: Callable[[int], None] | None = None) -> Run:
         """Play all rounds that are left, and return the record."""
         function_or_none("progress", progress, "rounds_played")
-        while rounds := self.advance(max(1, min(self.horizon // 100, MOST_SILENT))):
+        while rounds := self.advance(max(1, min(self.horizon // 100, MAX_SILENT))):
             if progress:
                 progress(rounds)
         return self.result()

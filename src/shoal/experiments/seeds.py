@@ -18,5 +18,5 @@ def stream(seed: int, *names: str | int) -> np.random.Generator:
     np.int64(11)
     """
     key = tuple(zlib.crc32(n.encode()) if isinstance(n, str) else n for n in names)
-    entropy = whole_number("seed", seed, least=0)
+    entropy = whole_number("seed", seed, minimum=0)
     return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=key))

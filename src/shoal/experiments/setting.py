@@ -75,7 +75,7 @@ seed=0, instance=uniform
         problem = Problem(self.n_users, self.n_arms, self.min_group_size, horizon)
         names = ("n_users", "n_arms", "min_group_size", "horizon")
         plain: dict[str, Any] = {name: getattr(problem, name) for name in names}
-        plain["seed"] = whole_number("seed", self.seed, least=0)
+        plain["seed"] = whole_number("seed", self.seed, minimum=0)
         if np.ndim(self.participation):
             plain["participation"] = tuple(np.asarray(self.participation).tolist())
         else:

@@ -13,7 +13,7 @@ import numpy as np
 from shoal import __version__
 from shoal.engines import Engine
 from shoal.errors import InvalidInputError, UnknownNameError
-from shoal.experiments.cells import Cell, ProgressCallback, blocks, combinations, run_cells
+from shoal.experiments.cells import Cell, ProgressCallback, combinations, run_cells, split_runs
 from shoal.experiments.comparison import as_lists, check_names
 from shoal.experiments.setting import (
     PAPER_SETTING,
@@ -76,7 +76,7 @@ def tune(
     check_names(instances, policies)
     n_runs = whole_number("n_runs", n_runs)
     whole = make_setting(setting, base=PAPER_SETTING)
-    parts = blocks(whole.n_users, n_runs)
+    parts = split_runs(whole.n_users, n_runs)
     cells = [
         Cell(replace(whole, instance=name), policy, point, first, count, purpose="validation")
         for name in instances

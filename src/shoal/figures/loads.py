@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from shoal.figures.inputs import check_array
 from shoal.figures.style import COLOURS, STYLE
 
-MOST_COLUMNS = 300
+MAX_COLUMNS = 300
 
 
 def loads_figure(loads: NDArray[np.integer], *, min_crowd: int, title: str) -> alt.LayerChart:
@@ -19,7 +19,7 @@ def loads_figure(loads: NDArray[np.integer], *, min_crowd: int, title: str) -> a
     Of very many assignments an even sample is shown.
     """
     loads = check_array("loads", loads, ("n_assignments", "n_arms"), whole=True)
-    shown = np.unique(np.linspace(0, len(loads) - 1, min(len(loads), MOST_COLUMNS)).astype(int))
+    shown = np.unique(np.linspace(0, len(loads) - 1, min(len(loads), MAX_COLUMNS)).astype(int))
     n_arms = loads.shape[1]
     cells = pl.DataFrame(
         {

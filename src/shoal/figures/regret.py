@@ -26,11 +26,11 @@ RECORDS = ("policy", "run", "round", "regret")
 """The columns that are drawn."""
 RUN_POINTS = 50
 """Checkpoints of a single run that are drawn, at most."""
-LEAST_SHARE = 1e-9
+MIN_SHARE = 1e-9
 """Regret below this share of the highest is a rounding error."""
 MAX_RUNS = 100
 """Single runs of a policy that are drawn, at most."""
-MAX_ROWS = 5_000
+MAX_CHART_ROWS = 5_000
 """Rows of data that Altair takes."""
 
 
@@ -110,7 +110,7 @@ def _domain(curves: pl.DataFrame, runs: pl.DataFrame | None) -> tuple[float, flo
     highest = max([*drawn, *curves["high"].drop_nulls()])
     if highest <= 0:
         return 0.5, 1.0  # nobody has lost anything
-    return min(regret for regret in drawn if regret > LEAST_SHARE * highest), highest * 1.05
+    return min(regret for regret in drawn if regret > MIN_SHARE * highest), highest * 1.05
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -124,7 +124,7 @@ def _runs(records: pl.DataFrame, policies: list[str]) -> pl.DataFrame:
     """Return the runs of the policies at an even sample of checkpoints, the last one included."""
     records = records.filter(pl.col("policy").is_in(policies), pl.col("run") < MAX_RUNS)
     n_runs = records.select("policy", "run").n_unique()
-    n_points = max(2, min(RUN_POINTS, MAX_ROWS // max(n_runs, 1)))
+    n_points = max(2, min(RUN_POINTS, MAX_CHART_ROWS // max(n_runs, 1)))
     rounds = records["round"].unique().sort()
     chosen = rounds.reverse().gather_every(-(-len(rounds) // n_points))
     return records.filter(pl.col("round").is_in(chosen.implode()))

@@ -23,13 +23,13 @@ MANY_ROWS = 30.0
 At few rows a count is far from normal: 30 in the place of one are as rare as a false alarm.
 """
 
-MOST_OF_A_USER = 30.0
+MAX_OF_A_USER = 30.0
 """Squared deviation, over its variance, that a single user adds at most; chance makes 4e-8 larger.
 
 So a few accounts of testers, who see one arm, are no alarm: visits with one arm make all uneven.
 """
 
-LEAST_RATIO = 1.1
+MIN_RATIO = 1.1
 """An arm's share at the times of one of its rows, over that at all times, from which on it matters.
 
 Slow changes are taken out with the trend, and in a long log even the smallest is beyond chance.
@@ -55,7 +55,11 @@ class Uneven(NamedTuple):
 
 
 def find_uneven(
-    counts: FloatArray, arms: Sequence[object], *, most: float = np.inf, least_ratio: float = 1.0
+    counts: FloatArray,
+    arms: Sequence[object],
+    *,
+    max_deviation: float = np.inf,
+    least_ratio: float = 1.0,
 ) -> Uneven | None:
     """Return the arm that is farthest from chance, of groups with so many rows of each arm.
 
@@ -67,7 +71,7 @@ def find_uneven(
         Rows, (n_groups, n_arms).
     arms
         Their names.
-    most
+    max_deviation
         Squared deviation, over its variance, that a single group adds at most.
     least_ratio
         The least of ``again`` over ``share`` that is reported.
@@ -81,7 +85,7 @@ def find_uneven(
     groups, rows = counts[rows > 1], rows[rows > 1]
     if len(groups) < 2:
         return None
-    again, shares, excess, errors = excess_over_chance(groups, rows, most=most)
+    again, shares, excess, errors = excess_over_chance(groups, rows, max_deviation=max_deviation)
     n_free = len(groups) - 1
     chances = chdtrc(n_free, np.maximum(n_free + np.sqrt(2 * n_free) * errors, 0.0))
     alarming = (chances < FALSE_ALARM / len(chances)) & (excess > MANY_ROWS)
@@ -112,7 +116,9 @@ class Excess(NamedTuple):
     errors: FloatArray
 
 
-def excess_over_chance(counts: FloatArray, rows: FloatArray, *, most: float = np.inf) -> Excess:
+def excess_over_chance(
+    counts: FloatArray, rows: FloatArray, *, max_deviation: float = np.inf
+) -> Excess:
     """Compare groups that have so many ``rows`` with chance, which makes errors of about 1."""
     totals = counts.sum(axis=0)
     shares = totals / rows.sum()
@@ -122,7 +128,7 @@ def excess_over_chance(counts: FloatArray, rows: FloatArray, *, most: float = np
     # If all see arms alike, 0 on average; what errs in the shares of the whole log cancels.
     by_group = pairs - 2 * shares * counts + rows[:, None] * shares**2
     excess = by_group.sum(axis=0)
-    counted = np.minimum(by_group, most * shares * (1 - shares)).sum(axis=0)
+    counted = np.minimum(by_group, max_deviation * shares * (1 - shares)).sum(axis=0)
     squares = (shares**2).sum()
     together = np.sqrt(squares - 2 * (shares**3).sum() + squares**2)
     deviation = np.append(shares * (1 - shares), together) * np.sqrt(2 * (rows / (rows - 1)).sum())

@@ -19,10 +19,10 @@ from shoal.arrays import BoolArray
 FALSE_ALARM = 1e-6
 """Probability that chance makes what the log shows, below which it is reported."""
 
-MOST_COPIES = 12
+MAX_COPIES = 12
 """Rows of one event that are looked for."""
 
-MOST_ROWS = 500_000
+MAX_COMPARED_ROWS = 500_000
 """About so many rows are looked at: those of the first users, which tell as much as all."""
 
 MANY_COUNTS = 20
@@ -64,8 +64,8 @@ def find_copies(rows: pl.DataFrame) -> Copies | None:
     >>> find_copies(rows), find_copies(pl.concat([rows] * 3))
     (None, Copies(times=3, multiples=40, pairs=40))
     """
-    if rows.height > MOST_ROWS:
-        n_users = int(rows["user"].n_unique() * MOST_ROWS / rows.height)
+    if rows.height > MAX_COMPARED_ROWS:
+        n_users = int(rows["user"].n_unique() * MAX_COMPARED_ROWS / rows.height)
         rows = rows.filter(pl.col("user") <= n_users)
     numbers = rows.group_by("user", "arm", "reward").len()
     divided = numbers.group_by("user", "arm").agg(
@@ -81,7 +81,7 @@ def find_copies(rows: pl.DataFrame) -> Copies | None:
 
 
 def _candidates() -> range:
-    return range(2, MOST_COPIES + 1)
+    return range(2, MAX_COPIES + 1)
 
 
 def _most_multiples(mixed: pl.DataFrame) -> Copies | None:

@@ -63,7 +63,7 @@ def _read_csv(path: Path) -> FloatArray:
             if width == 0:
                 width = len(row)
                 first = row
-                if not any(map(_is_number, row)):
+                if _has_names(row):
                     continue
             if len(row) != width:
                 raise InvalidInputError(
@@ -93,7 +93,7 @@ def _check_names(path: Path, first: list[str], means: FloatArray) -> None:
     numbered = first == [str(place) for place in range(len(first))] != ["0"]
     if numbered and not np.isin(means, (0, 1)).all():
         got = "the numbers of the columns"
-    elif "" in first and not any(map(_is_number, first)):
+    elif "" in first and _has_names(first):
         got = "an empty name, as of an index"
     else:
         return
@@ -101,6 +101,12 @@ def _check_names(path: Path, first: list[str], means: FloatArray) -> None:
         f"the first line of {path} must hold the means of a user, or names of arms; got {got}. "
         "In pandas, write it by to_csv(path, header=False, index=False)."
     )
+
+
+def _has_names(first: list[str]) -> bool:
+    """Whether a line has names: no numbers, or those of columns after an index's empty one."""
+    numbered = first == ["", *map(str, range(len(first) - 1))]
+    return numbered or not any(map(_is_number, first))
 
 
 def _is_number(cell: str) -> bool:

@@ -18,7 +18,7 @@ import polars as pl
 from shoal.arrays import FloatArray, LongArray
 from shoal.errors import InvalidInputError
 from shoal.instances import rows as log_rows
-from shoal.instances.assignment import LEAST_RATIO, find_uneven
+from shoal.instances.assignment import MIN_RATIO, find_uneven
 from shoal.instances.population import PairTotals, Population, estimate_population
 from shoal.instances.profile import LogProfile, profile_rows
 from shoal.instances.repeats import events_identified, repeats_by_chance, telling_columns
@@ -30,7 +30,7 @@ from shoal.model.plurals import count
 from shoal.model.scale import UNCHANGED, Scale
 from shoal.notebook import html_table
 
-MOST_LOG_ARMS = 100
+MAX_LOG_ARMS = 100
 """Arms of a log: what their tastes have in common takes memory as the fourth power of them."""
 
 
@@ -200,7 +200,7 @@ def from_log(
     >>> print(from_log(pl.DataFrame(rows)).report)
     3 of 4 rows used; dropped: 1 with missing values; 1 of 4 pairs never seen.
     """
-    least, seed = _check_numbers(min_user_rows, min_arm_rows, seed)
+    min_rows, seed = _check_numbers(min_user_rows, min_arm_rows, seed)
     names = _column_names(columns, round_length)
     frame = log_rows.read_log(log)
     rows = log_rows.select_columns(frame, names)
@@ -212,7 +212,7 @@ def from_log(
     if findings["duplicates"]:
         rows = rows.with_columns(repeat=~frame.hash_rows().is_first_distinct())
     del frame  # of ten million rows, more than half a gigabyte
-    rows, dropped, scaling, ends = _keep_usable(rows, names, scale, least)
+    rows, dropped, scaling, ends = _keep_usable(rows, names, scale, min_rows)
     findings["mean_without_duplicates"] = _mean_without_repeats(rows)
     _check_variety(rows, names)
     report = LogReport(**counts, **dropped, rows_used=rows.height, scaling=scaling, scale=ends)
@@ -223,12 +223,12 @@ def from_log(
 
 
 def _check_numbers(min_user_rows: int, min_arm_rows: int, seed: int) -> tuple[dict[str, int], int]:
-    """Return the least rows of a user and of an arm, and the seed."""
-    least = {
+    """Return the least numbers of rows of a user and of an arm, and the seed."""
+    min_rows = {
         "user": whole_number("min_user_rows", min_user_rows),
         "arm": whole_number("min_arm_rows", min_arm_rows),
     }
-    return least, whole_number("seed", seed, least=0)
+    return min_rows, whole_number("seed", seed, minimum=0)
 
 
 def _column_names(columns: LogColumns, round_length: str | None) -> dict[str, str]:
@@ -272,9 +272,9 @@ def _check_variety(rows: pl.DataFrame, names: dict[str, str]) -> None:
             f"differ; all {rows.height:,} are {rows['reward'][0]:g}."
         )
     n_arms = rows["arm"].n_unique()
-    if n_arms > MOST_LOG_ARMS:
+    if n_arms > MAX_LOG_ARMS:
         raise InvalidInputError(
-            f"arm column {names['arm']!r} must name at most {MOST_LOG_ARMS} arms; got {n_arms:,} "
+            f"arm column {names['arm']!r} must name at most {MAX_LOG_ARMS} arms; got {n_arms:,} "
             f"in {rows.height:,} rows. If it is an id, choose another column; else join rare arms."
         )
 
@@ -292,19 +292,19 @@ def _check_copies(profile: LogProfile) -> None:
 
 
 def _keep_usable(
-    rows: pl.DataFrame, columns: dict[str, str], scale: str | None, least: dict[str, int]
+    rows: pl.DataFrame, columns: dict[str, str], scale: str | None, min_rows: dict[str, int]
 ) -> tuple[pl.DataFrame, dict[str, int], str, Scale]:
     """Return the rows to use, the numbers of the others by reason, and what the scale did."""
     usable, dropped, scaling, ends = log_rows.usable_rows(rows, columns["reward"], scale)
     timed = parse_times(usable, columns["time"]) if "time" in columns else usable
-    frequent = timed.filter(*(pl.len().over(name) >= n for name, n in least.items() if n > 1))
+    frequent = timed.filter(*(pl.len().over(name) >= n for name, n in min_rows.items() if n > 1))
     dropped["without_time"] = usable.height - timed.height
     if frequent.is_empty():
         reasons = [f"{n:,} {name.replace('_', ' ')}" for name, n in dropped.items() if n]
         raise InvalidInputError(
             f"a log must leave at least one row; got {count(rows.height, 'row')}, "
             f"{timed.height:,} of them usable, where a user needs at least "
-            f"{count(least['user'], 'row')} and an arm {least['arm']}; dropped: "
+            f"{count(min_rows['user'], 'row')} and an arm {min_rows['arm']}; dropped: "
             f"{', '.join(reasons) or 'none'}."
         )
     dropped["too_rare"] = timed.height - frequent.height
@@ -333,7 +333,7 @@ def _total(rows: pl.DataFrame, report: LogReport, round_length: str, seed: int) 
     rows = rows.with_columns(user=users, arm=arms)
     profile = profile_rows(rows, pairs.counts, user_names, arm_names)
     if visits is not None and by_time is not None:
-        uneven = find_uneven(by_time, arm_names, least_ratio=LEAST_RATIO)
+        uneven = find_uneven(by_time, arm_names, least_ratio=MIN_RATIO)
         profile = replace(profile, by_time=uneven, empty_times=visits.empty_times)
     return Log(
         pairs, (one, other), user_names, arm_names, report, profile, visits, trend, seed

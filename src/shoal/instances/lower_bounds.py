@@ -76,11 +76,11 @@ def lower_bound(
     if gap is not None and family != "no-clusters":
         raise InvalidInputError(f"gap must be left out for the {family} family; got {gap}.")
     if family == "main":
-        users, arms, least = (whole_number(name, value) for name, value in sizes.items())
-        problem = Problem(users, arms, least, whole_number("horizon", horizon))
-        rounds = whole_number("horizon", problem.horizon, least=least)
+        users, arms, min_size = (whole_number(name, value) for name, value in sizes.items())
+        problem = Problem(users, arms, min_size, whole_number("horizon", horizon))
+        rounds = whole_number("horizon", problem.horizon, minimum=min_size)
         means = np.zeros((users, arms))
-        means[np.arange(users), rng.integers(arms, size=users)] = np.sqrt(least / rounds)
+        means[np.arange(users), rng.integers(arms, size=users)] = np.sqrt(min_size / rounds)
         return means
     if family == "no-clusters":
         signed = _gap(horizon, gap) * (1 if rng.integers(2) else -1)
@@ -94,7 +94,7 @@ def _gap(horizon: int | None, gap: float | None) -> float:
         if horizon is None:
             raise InvalidInputError("horizon or gap must be set for the no-clusters family.")
         # From 8 rounds on, T^(-1/3) is at most one half.
-        return float(whole_number("horizon", horizon, least=8) ** (-1 / 3))
+        return float(whole_number("horizon", horizon, minimum=8) ** (-1 / 3))
     if not 0.0 < gap <= 0.5:
         raise InvalidInputError(f"gap must be above 0 and at most 0.5; got {gap}.")
     return gap

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from shoal.arrays import BoolArray, FloatArray, LongArray
-from shoal.instances.copies import MOST_ROWS
+from shoal.instances.copies import MAX_COMPARED_ROWS
 
 CLOSE = 0.1
 """Rows are close if the time between them is a smaller part of the user's mean time between rows.
@@ -61,8 +61,8 @@ def find_close_rows(rows: pl.DataFrame) -> CloseRows | None:
     >>> find_close_rows(events), find_close_rows(pl.concat([events, again])) is None
     (None, False)
     """
-    if rows.height > MOST_ROWS:
-        n_users = int(rows["user"].n_unique() * MOST_ROWS / rows.height)
+    if rows.height > MAX_COMPARED_ROWS:
+        n_users = int(rows["user"].n_unique() * MAX_COMPARED_ROWS / rows.height)
         rows = rows.filter(pl.col("user") <= n_users)
     times = rows["time"].to_physical().to_numpy().astype(np.float64)
     users, arms, rewards = (rows[name].to_numpy() for name in ("user", "arm", "reward"))

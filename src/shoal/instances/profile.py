@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from shoal.arrays import FloatArray
-from shoal.instances.assignment import LEAST_RATIO, MANY_ROWS, MOST_OF_A_USER, Uneven, find_uneven
+from shoal.instances.assignment import MANY_ROWS, MAX_OF_A_USER, MIN_RATIO, Uneven, find_uneven
 from shoal.instances.copies import Copies, find_copies
 from shoal.instances.names import is_number_text, looks_missing, similar_names
 from shoal.instances.neighbours import CloseRows, find_close_rows
@@ -22,6 +22,9 @@ MANY_ARMS = 12
 
 FEW = 3
 """Examples of what is flagged."""
+
+RARE_ARM = 0.01
+"""An arm is rare if it has less than this part of an equal share of the rows."""
 
 SAME = 0.1
 """Rewards of one user, arm and time are the same if they vary by less than this part of all."""
@@ -169,6 +172,12 @@ class LogProfile:
         ]
         if self.duplicates:
             sentences.append(self._about_duplicates(self.duplicates))
+        sentences += [
+            f"Arm {name!r} has {count(n_rows, 'row')}, too few to say what it earns, and the price "
+            "may depend on it. If the name is misspelt, correct it; else leave the arm out."
+            for name, n_rows in self.arm_rows
+            if n_rows < RARE_ARM * self.rows / self.arms
+        ][:FEW]
         if self.single_row_users:
             sentences.append(self._about_single_rows)
         if self.repeated_times:
@@ -245,7 +254,7 @@ class LogProfile:
             )
         if self.by_user is not None:
             _, again, share = self.by_user
-            digits = 0 if again > LEAST_RATIO * share else 1
+            digits = 0 if again > MIN_RATIO * share else 1
             sentences.append(
                 f"Users did not see all arms alike: where a user saw {self.by_user.arm!r}, "
                 f"{again:.{digits}%} of its other rows have it too, of all rows "
@@ -303,7 +312,7 @@ def profile_rows(
         similar_arms=similar_names(arms),
         repeated_events=events,
         close_rows=close_rows,
-        by_user=find_uneven(counts, arms, most=MOST_OF_A_USER),
+        by_user=find_uneven(counts, arms, max_deviation=MAX_OF_A_USER),
         similar_users=similar_names(users),
         missing_names=tuple((role, str(name), n) for role, name, n in names if looks_missing(name)),
         arm_rows=tuple(zip(map(str, arms), arm_rows, strict=True)),

@@ -3,7 +3,7 @@
 Rows are compared by a hash of 64 bits: of ten million different rows, two have the same one with a
 probability of 3e-6.
 
-A few bad rows are left out and counted. Where more than ``MOST_BAD`` of the rewards are not numbers
+A few bad rows are left out and counted. Where more than ``MAX_BAD`` of the rewards are not numbers
 or not in [0, 1], the column or the scale is wrong and guessing would be worse than refusing. Where
 rewards are rare, such as sales, they may all be amounts: so the bad ones are compared with those
 that are not 0 as well.
@@ -25,10 +25,10 @@ from shoal.instances.hints import encoding_hint, header_hint, number_hint, separ
 from shoal.model.plurals import count
 from shoal.model.scale import UNCHANGED, Scale
 
-MOST_BAD = 0.05
+MAX_BAD = 0.05
 """Share of the rewards that may be unusable."""
 
-MOST_AMOUNTS = 0.2
+MAX_AMOUNTS = 0.2
 """Share of the rewards other than 0 that may be unusable for being amounts."""
 
 SCALES = {
@@ -39,7 +39,7 @@ SCALES = {
 }
 """Ways to bring rewards into [0, 1], by name."""
 
-LEAST_PERCENT = 10.0
+MIN_PERCENT = 10.0
 """Rewards whose maximum is at most this are no percentages."""
 
 
@@ -87,7 +87,7 @@ def _read_file(path: Path) -> pl.DataFrame:
     try:
         if path.suffix.lower() == ".csv":
             frame = pl.read_csv(path, infer_schema=False, glob=False)  # 003 is not 3
-            return _with_stripped_names(frame)
+            return _without_index(_with_stripped_names(frame))
         if path.suffix.lower() == ".parquet":
             return pl.read_parquet(path, glob=False)
     except (OSError, pl.exceptions.PolarsError) as error:
@@ -103,6 +103,13 @@ def _with_stripped_names(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.rename(dict(zip(frame.columns, names, strict=True))) if _differ(names) else frame
 
 
+def _without_index(frame: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the numbers of the rows that pandas writes: with them, no row repeats another."""
+    numbers = pl.int_range(frame.height, eager=True).cast(pl.String)
+    unnamed = [name for name in frame.columns if not name or name.startswith("Unnamed: ")]
+    return frame.drop(name for name in unnamed if (frame[name] == numbers).all())
+
+
 def _differ(names: list[str]) -> bool:
     return len(set(names)) == len(names)
 
@@ -116,8 +123,8 @@ def _check_width(path: Path) -> None:
         for row in reader:
             if len(row) > width:
                 raise InvalidInputError(
-                    f"line {reader.line_num} of {path} must have at most {width} cells, as the "
-                    f"header; got {len(row)}.{separator_hint(header) if width == 1 else ''}"
+                    f"line {reader.line_num} of {path} must have at most {count(width, 'cell')}, "
+                    f"as the header; got {len(row)}.{separator_hint(header) if width == 1 else ''}"
                 )
 
 
@@ -193,7 +200,7 @@ def usable_rows(
 
 def _offer(rewards: pl.Series) -> str:
     """Name the scales that would suit; percent only where rewards look like percentages."""
-    percent = bool((rewards > LEAST_PERCENT).any() and rewards.is_between(0.0, 100.0).all())
+    percent = bool((rewards > MIN_PERCENT).any() and rewards.is_between(0.0, 100.0).all())
     names = [name for name in SCALES if percent or name != "percent"]
     return f" Choose a scale: {'; '.join(f'{name} ({SCALES[name]})' for name in names)}."
 
@@ -204,9 +211,9 @@ def _refuse_many(
     """Refuse too many bad rewards, or so many amounts that what is left would say little."""
     n_rows = len(bad) + good.height
     n_rewards = n_amounts + good.filter(pl.col("reward") != 0.0).height
-    if len(bad) > MOST_BAD * n_rows:
+    if len(bad) > MAX_BAD * n_rows:
         share = f"{len(bad):,} of {n_rows:,}"
-    elif n_amounts > MOST_AMOUNTS * n_rewards:
+    elif n_amounts > MAX_AMOUNTS * n_rewards:
         share = f"{n_amounts:,} of the {n_rewards:,} that are not 0"
     else:
         return
@@ -230,14 +237,14 @@ def _scaled(rows: pl.DataFrame, scale: str) -> tuple[pl.DataFrame, str, Scale]:
         "p99": pl.when(largest > 0).then((reward / largest).clip(0.0, 1.0)).otherwise(0.0),
         "positive": (reward > 0).cast(pl.Float64),
     }
-    least, most, top = (
+    low, high, top = (
         rows.select(
-            reward.min().alias("least"), reward.max().alias("most"), largest.alias("top")
+            reward.min().alias("low"), reward.max().alias("high"), largest.alias("top")
         ).row(0)
         if rows.height
         else (0.0, 0.0, 0.0)
     )
-    if scale == "p99" and most > 0 and top <= 0:
+    if scale == "p99" and high > 0 and top <= 0:
         raise InvalidInputError(
             f"scale p99 needs a 99th percentile above 0; got {top:g}, because so few rewards are "
             f"above 0. Choose range ({SCALES['range']}) or positive ({SCALES['positive']})."
@@ -245,13 +252,13 @@ def _scaled(rows: pl.DataFrame, scale: str) -> tuple[pl.DataFrame, str, Scale]:
     n_cut = rows.filter((reward < 0) | (reward > top)).height
     meanings = {
         "percent": "1 stands for 100",
-        "range": f"0 stands for {least:g}, 1 for {most:g}",
+        "range": f"0 stands for {low:g}, 1 for {high:g}",
         "p99": f"1 stands for {top:g}; {count(n_cut, 'row')} cut to 0 or 1",
         "positive": "1 stands for any reward above 0",
     }
     ends = {
         "percent": Scale(0.0, 100.0),
-        "range": Scale(least, most) if most > least else UNCHANGED,
+        "range": Scale(low, high) if high > low else UNCHANGED,
         "p99": Scale(0.0, top) if top > 0 else UNCHANGED,
         "positive": UNCHANGED,
     }

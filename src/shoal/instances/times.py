@@ -9,7 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from shoal.errors import InvalidInputError
-from shoal.instances.rows import MOST_BAD
+from shoal.instances.rows import MAX_BAD
 
 DAY_AND_MONTH = r"^\s*(\d{1,2})([/.-])(\d{1,2})([/.-]\d{4}\b)"
 """Dates that begin with day and month, in either order."""
@@ -34,7 +34,7 @@ def ambiguous_date(times: pl.Series) -> str | None:
         return None
     dates = _days_and_months(times)
     differ = dates.filter(pl.col("first") != pl.col("second"))
-    few = dates.height < (1 - MOST_BAD) * times.count()
+    few = dates.height < (1 - MAX_BAD) * times.count()
     if few or differ.is_empty() or dates.filter(pl.max_horizontal("first", "second") > 12).height:
         return None
     return str(differ["text"][0])
@@ -87,14 +87,31 @@ def parse_times(rows: pl.DataFrame, column: str) -> pl.DataFrame:
     if parsed.dtype.is_float():
         parsed = parsed.set(~parsed.is_finite(), None)
     bad = rows.filter(parsed.is_null())["time"]
-    if len(bad) > MOST_BAD * rows.height:
-        values = ", ".join(repr(value) for value in bad.unique(maintain_order=True).head(4))
-        raise InvalidInputError(
-            f"times in column {column!r} must be numbers, or dates such as 2026-03-20, 20.03.2026 "
-            f"or 2026-03-20 13:45; {len(bad):,} of {rows.height:,} are not, such as {values}. "
-            "Write the year first, and hours from 0 to 23."
-        )
+    if len(bad) > MAX_BAD * rows.height:
+        raise InvalidInputError(_refusal(rows.filter(parsed.is_not_null())["time"], bad, column))
     return rows.with_columns(_dates(parsed).alias("time")).filter(pl.col("time").is_not_null())
+
+
+def _refusal(read: pl.Series, bad: pl.Series, column: str) -> str:
+    """Say what is wrong with times of which too many can't be read."""
+    n_rows, written = len(read) + len(bad), bad.drop_nulls()
+    if written.is_empty():
+        return (
+            f"times in column {column!r} must be there in nearly all rows; {len(bad):,} of "
+            f"{n_rows:,} have none. Leave these rows out, or the column for the time."
+        )
+    if len(read) > MAX_BAD * n_rows:
+        return (
+            f"times in column {column!r} must all be written in one way; got {read[0]!r} and "
+            f"{written[0]!r}, and {len(bad):,} of {n_rows:,} are not like the former. Write all of "
+            "them with the year first: 2026-03-20 13:45."
+        )
+    values = ", ".join(repr(value) for value in bad.unique(maintain_order=True).head(4))
+    return (
+        f"times in column {column!r} must be numbers, or dates such as 2026-03-20, 20.03.2026 "
+        f"or 2026-03-20 13:45; {len(bad):,} of {n_rows:,} are not, such as {values}. "
+        "Write the year first, and hours from 0 to 23."
+    )
 
 
 def _dates(times: pl.Series) -> pl.Series:

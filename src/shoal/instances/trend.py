@@ -17,8 +17,8 @@ import numpy as np
 
 from shoal.arrays import FloatArray, LongArray
 
-MOST_STRETCHES = 12
-LEAST_EVENTS = 40
+MAX_STRETCHES = 12
+MIN_EVENTS = 40
 """Expected events (successes, or failures where those are rarer) in a stretch of all arms."""
 
 SMALLEST_FACTOR = 0.1
@@ -46,7 +46,7 @@ def remove_trend(
     sums = np.bincount(arms, rewards, minlength=n_arms)
     upper = sums > 0.5 * rows  # arms whose failures are the rarer events
     events = np.where(upper[arms], 1.0 - rewards, rewards)
-    n_stretches = min(MOST_STRETCHES, int(events.sum() / LEAST_EVENTS))
+    n_stretches = min(MAX_STRETCHES, int(events.sum() / MIN_EVENTS))
     if n_stretches < 2 or times.min() == times.max():
         return rewards, 0.0, rows[None].astype(np.float64)
     stretch = _stretches(times, n_stretches)

@@ -28,7 +28,7 @@ UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 MONDAY = -3 * UNITS["d"]  # 1970-01-01 was a Thursday
 
-MOST_ROUNDS = 1_000_000
+MAX_ROUNDS = 1_000_000
 """Rounds of a log: more are a column that is no time, or a round that is too short."""
 
 FAR = 10
@@ -37,7 +37,7 @@ FAR = 10
 A single 1970-01-01 that stands for no time would else be 20,000 rounds that its user missed.
 """
 
-MOST_USERS_TIMED = 50_000
+MAX_USERS_TIMED = 50_000
 """Users from whom movement is estimated; of more, a random sample."""
 
 NORMAL_QUANTILE = 1.959964  # of a 95 % interval
@@ -178,10 +178,10 @@ def _rounds(times: pl.Series, round_length: str) -> tuple[LongArray, str]:
         seconds, length, name = times.to_numpy().astype(np.float64), 1.0, "one unit of time"
     numbers = np.floor(seconds / length)
     numbers -= numbers.min()
-    if numbers.max() >= MOST_ROUNDS:
+    if numbers.max() >= MAX_ROUNDS:
         first, last = map(str, (times.min(), times.max()))
         raise InvalidInputError(
-            f"a log must have fewer than {MOST_ROUNDS:,} rounds; got {numbers.max() + 1:.3g} of "
+            f"a log must have fewer than {MAX_ROUNDS:,} rounds; got {numbers.max() + 1:.3g} of "
             f"{name}, from {first} to {last}: choose another column for the time, or "
             "longer rounds, or leave the cell empty where there is no time."
         )
@@ -265,12 +265,12 @@ def estimate_drift(
 def _some_users(
     users: LongArray, arms: LongArray, rounds: LongArray, rewards: FloatArray
 ) -> tuple[LongArray, LongArray, LongArray, FloatArray]:
-    """Return the rows of at most ``MOST_USERS_TIMED`` users."""
+    """Return the rows of at most ``MAX_USERS_TIMED`` users."""
     n_users = int(users.max()) + 1
-    if n_users <= MOST_USERS_TIMED:
+    if n_users <= MAX_USERS_TIMED:
         return users, arms, rounds, rewards
     sampled = np.zeros(n_users, dtype=bool)
-    sampled[np.random.default_rng(0).choice(n_users, MOST_USERS_TIMED, replace=False)] = True
+    sampled[np.random.default_rng(0).choice(n_users, MAX_USERS_TIMED, replace=False)] = True
     inside = sampled[users]
     return users[inside], arms[inside], rounds[inside], rewards[inside]
 

@@ -137,10 +137,10 @@ class Feedback:
                 f"got {self.reported[where]}."
             )
         if verdict == _FEW:
-            least = plan.problem.min_group_size
+            min_size = plan.problem.min_group_size
             raise AnonymityError(
-                f"group {where} must have at least {least * int(self.released[where])} reports, "
-                f"min_group_size={least} whenever it is released; "
+                f"group {where} must have at least {min_size * int(self.released[where])} reports, "
+                f"min_group_size={min_size} whenever it is released; "
                 f"got {self.reported[plan.groups == where].sum()}."
             )
 

@@ -184,8 +184,8 @@ def merge_short(reporters: LongArray, crowds: LongArray, min_group_size: int) ->
     if n_groups == 0:
         return into
     # Crowd by crowd, most reporters first; a stable order, so that numbers decide between equals.
-    most = reporters.max()
-    order = np.argsort(crowds * (most + 1) + (most - reporters), kind="mergesort")
+    largest = reporters.max()
+    order = np.argsort(crowds * (largest + 1) + (largest - reporters), kind="mergesort")
     sums = np.zeros(n_groups, np.int64)  # reporters behind the total that a group leads
     start = 0
     while start < n_groups:

@@ -13,7 +13,7 @@ from shoal.errors import InvalidInputError
 MAX_INT64 = 2**63 - 1
 
 
-def whole_number(name: str, value: Any, *, least: int | None = 1) -> int:
+def whole_number(name: str, value: Any, *, minimum: int | None = 1) -> int:
     """Return ``value`` as an int, or refuse it by name.
 
     >>> whole_number("horizon", 2.5)
@@ -28,12 +28,14 @@ def whole_number(name: str, value: Any, *, least: int | None = 1) -> int:
         else:
             if number > MAX_INT64:
                 raise InvalidInputError(f"{name} must be at most 2**63 - 1; got more.")
-            if least is None or number >= least:
+            if minimum is None or number >= minimum:
                 return number
-    bound = "" if least is None else f" of at least {least}"
+    bound = "" if minimum is None else f" of at least {minimum}"
     as_float = plain(value)
     is_whole = isinstance(as_float, float) and as_float.is_integer()
-    remedy = f" Write {int(as_float)}." if is_whole and (least is None or as_float >= least) else ""
+    remedy = (
+        f" Write {int(as_float)}." if is_whole and (minimum is None or as_float >= minimum) else ""
+    )
     raise InvalidInputError(
         f"{name} must be a whole number{bound}; got {shortened(value)}.{remedy}"
     )

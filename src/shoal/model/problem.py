@@ -55,8 +55,8 @@ class Problem:
             value = getattr(self, name)
             if name == "horizon" and value is None:
                 continue
-            least = None if name == "min_group_size" else 1
-            object.__setattr__(self, name, whole_number(name, value, least=least))
+            minimum = None if name == "min_group_size" else 1
+            object.__setattr__(self, name, whole_number(name, value, minimum=minimum))
         if self.n_users % self.n_shards:
             raise InvalidInputError(
                 f"n_users must be a multiple of n_shards={self.n_shards}; got {self.n_users}."

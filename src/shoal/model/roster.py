@@ -15,7 +15,7 @@ import numpy as np
 
 from shoal.arrays import BoolArray
 from shoal.errors import InvalidInputError, unwritable
-from shoal.files import write_atomically
+from shoal.files import own_suffix, write_atomically
 from shoal.frames import is_frame
 from shoal.model.feedback import Feedback
 from shoal.model.numbers import plain, shortened, whole_number
@@ -164,7 +164,8 @@ class Roster:
                     f"ids must be strings or whole numbers to be saved; got {shortened(key)}."
                 )
         try:
-            write_atomically(Path(path), (json.dumps(content) + "\n").encode())
+            data = (json.dumps(content) + "\n").encode()
+            write_atomically(Path(path), data, suffix=own_suffix())
         except (OSError, TypeError, ValueError) as error:
             raise unwritable(path, error) from None
 

@@ -127,10 +127,10 @@ class Policy(Stateful, ABC):
         >>> policy.ask().repeats, policy.ask(max_repeats=1).repeats
         (20, 1)
         """
-        most = None if max_repeats is None else whole_number("max_repeats", max_repeats)
+        limit = None if max_repeats is None else whole_number("max_repeats", max_repeats)
         plan = self._pending or self._next_plan()
-        if most is not None and plan.repeats > most:
-            plan = Plan(plan.arms, plan.groups, most, problem=self.problem)
+        if limit is not None and plan.repeats > limit:
+            plan = Plan(plan.arms, plan.groups, limit, problem=self.problem)
         self._pending = plan
         return plan
 

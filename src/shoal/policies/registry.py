@@ -191,7 +191,7 @@ def find_policy(policy: PolicyLike) -> Entry:
                     f"policy must be a known name, or module:Class for one of your own, as in "
                     f"{module or 'module'}:{name}; got {policy!r}."
                 )
-            raise UnknownNameError("policy", policy, [*POLICIES, *installed()])
+            raise UnknownNameError("policy", policy, {*POLICIES, *installed()})
         maker = load_maker(policy)
     else:
         maker = check_maker(policy)

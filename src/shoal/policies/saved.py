@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.errors import InvalidInputError, unwritable
-from shoal.files import write_atomically
+from shoal.files import own_suffix, write_atomically
 from shoal.policies.base import Policy
 
 MARK = b"shoal-policy"
@@ -42,7 +42,7 @@ def save_policy(policy: Policy, path: str | Path) -> None:
     )
     head = b"%s %d %s\n" % (MARK, SAVED_VERSION, sha256(content).hexdigest().encode())
     try:
-        write_atomically(Path(path), head + content)
+        write_atomically(Path(path), head + content, suffix=own_suffix())
     except (OSError, TypeError, ValueError) as error:
         raise unwritable(path, error) from None
 

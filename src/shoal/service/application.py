@@ -67,7 +67,9 @@ def create_app(
     """
     epochs = aggregator.epochs
     metrics = Metrics(
-        aggregator.releases.shown, heard_at=lambda: epochs.heard_at, n_ahead=epochs.n_ahead
+        aggregator.releases.shown,
+        last_contact_at=lambda: epochs.last_contact_at,
+        n_ahead=epochs.n_ahead,
     )
     aggregator.releases.on_release = metrics.add_release
     aggregator.epochs.on_abandon = metrics.add_abandoned

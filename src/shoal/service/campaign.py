@@ -43,8 +43,8 @@ PATTERN_RULES = {
 }
 # They turn the direction of what is written beside them: a name could look like another.
 BIDIRECTIONAL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-MOST_SEATS = 10_000_000
-MOST_ARMS = 1000
+MAX_SEATS = 10_000_000
+MAX_ARMS = 1000
 NEAR_REPEATS = 10  # by default, within the rounds that are remembered
 
 Word = Annotated[str, StringConstraints(pattern=WORD)]
@@ -89,14 +89,14 @@ class Noise(Frozen):
 class Campaign(Frozen):
     """The definition of a campaign."""
 
-    arms: list[Word] = Field(min_length=1, max_length=MOST_ARMS, description="Names of the arms.")
+    arms: list[Word] = Field(min_length=1, max_length=MAX_ARMS, description="Names of the arms.")
     arm_slots: int | None = Field(
-        default=None, ge=1, le=MOST_ARMS, description="Most arms over the whole campaign."
+        default=None, ge=1, le=MAX_ARMS, description="Most arms over the whole campaign."
     )
-    min_group_size: int = Field(ge=1, le=MOST_SEATS, description="C: least users behind a total.")
-    seats: int = Field(ge=1, le=MOST_SEATS, description="Most users over the whole campaign.")
+    min_group_size: int = Field(ge=1, le=MAX_SEATS, description="C: least users behind a total.")
+    seats: int = Field(ge=1, le=MAX_SEATS, description="Most users over the whole campaign.")
     colluders: int = Field(
-        default=0, ge=0, le=MOST_SEATS, description="Users who may pool what they know; raises C."
+        default=0, ge=0, le=MAX_SEATS, description="Users who may pool what they know; raises C."
     )
     reward_steps: int = Field(default=1000, ge=1, le=100_000_000, description="The public grid.")
     horizon: int | None = Field(default=None, ge=1, le=2**31 - 1, description="Rounds to play.")

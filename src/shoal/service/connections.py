@@ -29,15 +29,15 @@ def max_connections() -> int:
     return files // 2
 
 
-def connections(*, seconds: float, most: int) -> type[HttpToolsProtocol]:
-    """Return the protocol of at most ``most`` connections; a head has ``seconds`` to arrive."""
+def connections(*, seconds: float, max_connections: int) -> type[HttpToolsProtocol]:
+    """Return the protocol of ``max_connections`` at most; a head has ``seconds`` to arrive."""
     waiting: dict[Connection, asyncio.TimerHandle] = {}  # the longest waiting first
 
     class Connection(HttpToolsProtocol):
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self._wait()
-            if len(self.connections) > most:
+            if len(self.connections) > max_connections:
                 longest = next(iter(waiting))
                 longest._stop_waiting()
                 longest.transport.abort()

@@ -18,7 +18,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from shoal.errors import ShoalError
 from shoal.service.aggregator import audit_log, campaigns, rounds
 from shoal.service.aggregator.group_sums import DAMAGED, DamagedSumsError, read_checked
-from shoal.service.aggregator.keys import COPIED, KEY_BYTES, fits, is_copy, read_key
+from shoal.service.aggregator.keys import (
+    COPIED,
+    KEY_BYTES,
+    describe_lost,
+    find_lost,
+    fits,
+    is_copy,
+    read_key,
+)
 from shoal.service.aggregator.witness import check as check_witness
 from shoal.service.aggregator.witness import read_statement
 from shoal.service.audit import audit
@@ -118,7 +126,7 @@ def _store(database: Database, role: StoreRole, settings: Settings) -> Iterator[
                 statement = read_statement(Path(settings.aggregator.witness))
                 fault = check_witness(connection, statement)
                 yield Finding("the audit log goes on from its witness", fault)
-        yield from _campaigns(database, settings.aggregator.min_group_size_floor)
+        yield from _campaigns(database, settings)
 
 
 def _learner_states(database: Database) -> Iterator[Finding]:
@@ -161,7 +169,8 @@ def _database_clock(database: Database) -> Finding:
     return Finding("this machine's clock and the database's agree", fault)
 
 
-def _campaigns(database: Database, floor: int) -> Iterator[Finding]:
+def _campaigns(database: Database, settings: Settings) -> Iterator[Finding]:
+    floor = settings.aggregator.min_group_size_floor
     with database.read() as connection:
         names = campaigns.names(connection)
         by_name = {name: campaigns.load(connection, name)[0] for name in names}
@@ -179,12 +188,14 @@ def _campaigns(database: Database, floor: int) -> Iterator[Finding]:
             checked = checked.replace("round", "archived round") + " by totals alone"
         check = f"campaign {name}: {checked} anonymous, with {noise}"
         yield Finding(check, "; ".join(faults[:3]))
-        yield from _open_sums(database, name)
+        yield from _open_sums(database, name, settings.secrets)
 
 
-def _open_sums(database: Database, name: str) -> Iterator[Finding]:
-    """Check that the sums of an open round are of those who reported; no key is needed for it."""
+def _open_sums(database: Database, name: str, secrets: Path) -> Iterator[Finding]:
+    """Check that the sums of an open round are of those who reported, and have their secret."""
     with database.read() as connection:
+        lost = find_lost(connection, secrets, marked=True)
+    with database.read() as connection:  # a round that was released meanwhile is not open here
         last = rounds.latest(connection, name)
         plan = rounds.load_plan(connection, last.id) if last and last.state == rounds.OPEN else None
         if last is None or plan is None:
@@ -194,4 +205,6 @@ def _open_sums(database: Database, name: str) -> Iterator[Finding]:
             read_checked(connection, last.id, plan.groups, bytes(KEY_BYTES))
         except DamagedSumsError:
             fault = f"round {last.number} can't be released: {DAMAGED}; it will be abandoned"
+        if last.id in lost and not fault:
+            fault = describe_lost(connection, secrets, [last.id])
         yield Finding(f"campaign {name}: the sums of its open round are whole", fault)

@@ -7,16 +7,16 @@ probability p^C + (1 - p)^C. It then says what each of them did.
 ALARMING = 0.1
 """Share of homogeneous totals from which a larger C or noise is recommended."""
 TYPICAL_RATES = (0.01, 0.03, 0.1, 0.3)
-MOST_REPORTERS = 1_000_000
+MAX_REPORTERS = 1_000_000
 
 
-def homogeneous_share(rate: float, least: int) -> float:
-    """Return the expected share of totals over ``least`` users that are all 0 or all 1.
+def homogeneous_share(rate: float, min_size: int) -> float:
+    """Return the expected share of totals over ``min_size`` users that are all 0 or all 1.
 
     >>> round(homogeneous_share(0.03, 20), 3)
     0.544
     """
-    return float(rate**least + (1 - rate) ** least)
+    return float(rate**min_size + (1 - rate) ** min_size)
 
 
 def least_users(rate: float) -> int | None:
@@ -25,7 +25,7 @@ def least_users(rate: float) -> int | None:
     >>> least_users(0.03), least_users(0.5), least_users(0.0)
     (76, 5, None)
     """
-    low, high = 0, MOST_REPORTERS
+    low, high = 0, MAX_REPORTERS
     if homogeneous_share(rate, high) > ALARMING:
         return None
     while high - low > 1:
@@ -35,21 +35,21 @@ def least_users(rate: float) -> int | None:
     return high
 
 
-def is_alarming(rate: float, least: int, *, noise: bool) -> bool:
+def is_alarming(rate: float, min_size: int, *, noise: bool) -> bool:
     """Return whether many totals will show everyone's reward.
 
     >>> is_alarming(0.03, 20, noise=False), is_alarming(0.03, 20, noise=True)
     (True, False)
     """
-    return not noise and homogeneous_share(rate, least) >= ALARMING
+    return not noise and homogeneous_share(rate, min_size) >= ALARMING
 
 
-def advice(rate: float, least: int, *, noise: bool, seats: int = MOST_REPORTERS) -> str:
+def advice(rate: float, min_size: int, *, noise: bool, seats: int = MAX_REPORTERS) -> str:
     """Return what to expect in one sentence, and what to do about it with so many ``seats``."""
-    share = homogeneous_share(rate, least)
+    share = homogeneous_share(rate, min_size)
     text = (
-        f"Where {rate:.1%} of rewards are 1 and C = {least}, {share:.1%} of totals show everyone's "
-        "reward."
+        f"Where {rate:.1%} of rewards are 1 and C = {min_size}, {share:.1%} of totals show "
+        "everyone's reward."
     )
     if share < ALARMING:
         return text

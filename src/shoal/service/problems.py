@@ -85,7 +85,7 @@ PLAN_REFUSED = Reason(
     "plan-refused", 422, "The plan breaks anonymity, or does not fit the seats and arms."
 )
 NOT_RELEASED = Reason("not-released", 409, "The round has not been released.")
-STORE_AWAY = Reason("store-away", 503, "The store can't be reached, or its disk is full.")
+STORE_UNAVAILABLE = Reason("store-away", 503, "The store can't be reached, or its disk is full.")
 BUSY = Reason("busy", 503, "The service has too much to do at the moment; try again.")
 LEARNER_AHEAD = Reason(
     "learner-ahead",

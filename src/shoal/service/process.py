@@ -210,7 +210,7 @@ def _serve(
 ) -> None:
     config = uvicorn.Config(
         app,
-        http=connections(seconds=seconds, most=max_connections()),
+        http=connections(seconds=seconds, max_connections=max_connections()),
         ws="none",
         backlog=100,  # that many are taken at a time, before any of them can be closed
         access_log=False,

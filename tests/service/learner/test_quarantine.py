@@ -106,7 +106,7 @@ def test_a_learner_whose_progress_is_wrong_can_forget_it(sqlite_stores: Stores) 
         assert operator.campaign("news")["ahead"] == 10**6
         records = Records(live.learner.database)
         records.ask_to_relearn("news", forget_rounds=True)
-        records.forget_asked()
+        records.forget_requested()
         # Killed before it could tell the aggregator, whose claim holds until it is told.
         live.learner = Learner(live.learner.database, live.learner._client)
         live.work()

@@ -24,7 +24,7 @@ from shoal.decompositions.demand import BatchedGraph
 from shoal.decompositions.solver import Columns, LinearProgram
 
 _SIMPLEX_COLUMNS = 2000
-_MOST_TRIED_ARMS = 12
+_MAX_TRIED_ARMS = 12
 _SETS_AT_ONCE = 8
 
 
@@ -146,7 +146,7 @@ def fillable_sets(graph: BatchedGraph) -> BoolArray:
 
 def column_pricing(graph: BatchedGraph) -> TrialPricing | MilpPricing:
     """Return the exact pricing that suits the number of wanted arms."""
-    few = graph.patterns.any(axis=0).sum() <= _MOST_TRIED_ARMS
+    few = graph.patterns.any(axis=0).sum() <= _MAX_TRIED_ARMS
     return TrialPricing(graph) if few else MilpPricing(graph)
 
 

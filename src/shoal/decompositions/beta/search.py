@@ -30,7 +30,7 @@ from shoal.decompositions.demand import BatchedGraph
 from shoal.errors import InvalidInputError
 from shoal.model.numbers import whole_number
 
-MOST_LISTED_GRAPHS = 200_000
+MAX_LISTED_GRAPHS = 200_000
 """The search is exhaustive where there are at most so many vectors of counts."""
 
 RESTART_AFTER = 400
@@ -89,7 +89,7 @@ def hardest_graph(
             f"n_arms must be between 2 and {ENUMERATED_ARMS} for an exact search; got {n_arms}."
         )
     min_crowd = whole_number("min_group_size", min_group_size) + 1
-    whole_number("cluster_size", cluster_size, least=min_crowd)
+    whole_number("cluster_size", cluster_size, minimum=min_crowd)
     graphs = _GraphClass(n_arms, cluster_size)
     limit = np.inf if max_graphs is None else max_graphs
     search = _Search(graphs, min_crowd, exact, seconds, limit, on_progress)
@@ -152,7 +152,7 @@ class _Search:
     def exhaust(self) -> bool:
         """Try all graphs with the fewest users, if they are few; return whether it did."""
         graphs, self.phase = self.graphs, "exhaustive"
-        if comb(graphs.min_users + len(graphs.patterns) - 1, graphs.min_users) > MOST_LISTED_GRAPHS:
+        if comb(graphs.min_users + len(graphs.patterns) - 1, graphs.min_users) > MAX_LISTED_GRAPHS:
             return False
         for counts in graphs.smallest():
             if self._is_over():

@@ -39,7 +39,7 @@ AT_LEAST = 5
 NATS = "Nats are units of log-likelihood: above 0, predictions with tastes are better."
 """What the check on rows held out counts."""
 
-LEAST_NARROWING = 0.1
+MIN_NARROWING = 0.1
 """Part of an interval's width that more runs must take away to be advised."""
 
 FAR_NOISE = 2.0
@@ -265,7 +265,7 @@ class Price:
             return f"{source} how much users differ, which only more rows can tell."
         fewest = luck * luck_that_stays(len(cost.runs))
         narrower = 1 - float(np.hypot(fewest, np.sqrt(half**2 - luck**2))) / half if half else 0.0
-        if narrower < LEAST_NARROWING:
+        if narrower < MIN_NARROWING:
             return f"{source} the luck of a single campaign, which more runs hardly narrow."
         return f"{source} chance in the simulation; more runs narrow it by up to {narrower:.0%}."
 

@@ -82,10 +82,11 @@ def outlook(population: Population, possible: FloatArray, gains: FloatArray) -> 
     predicted = np.clip(predicted, -most_lost, world_gains)
     best = np.array([world.best_arm for world in population.worlds])
     # Luck can't bring more than full knowledge, nor less than the worst arm.
-    least, most = population.range_of(best - most_lost).low, population.range_of(best + world_gains)
+    lowest = population.range_of(best - most_lost).low
+    highest = population.range_of(best + world_gains).high
     gain = _joined(population, predicted, luck)
     gain = gain.within(-population.range_of(most_lost).high, population.gain.high)
-    reward = _joined(population, best + predicted, luck).within(least, most.high)
+    reward = _joined(population, best + predicted, luck).within(lowest, highest)
     # The median of a sum is not the sum of the medians: without this, columns would contradict.
     middle = population.range_of(best).median + gain.mean
     return Outlook(

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 KEEP = 0.9
 """The recommended group size keeps at least this part of the best one's gain."""
 
-LEAST_RUNS, MOST_RUNS = 5, 15
+MIN_RUNS, MAX_RUNS = 5, 15
 """Populations that are played where the caller leaves their number open.
 
-What ``MOST_RUNS`` do not show counts as not shown; fewer than ``LEAST_RUNS`` can't even say how
+What ``MAX_RUNS`` do not show counts as not shown; fewer than ``MIN_RUNS`` can't even say how
 many would be enough.
 """
 
 FIRST_ADVICE = 6
-"""Runs that are advised after fewer than ``LEAST_RUNS``."""
+"""Runs that are advised after fewer than ``MIN_RUNS``."""
 
 
 def candidates(price: Price) -> list[Cost]:
@@ -78,7 +78,7 @@ def runs_to_show(price: Price, cost: Cost) -> int | None:
     With a log, runs narrow only the part of the interval that is due to chance in the simulation.
     """
     gain, n_runs = cost.gain, len(cost.runs)
-    if not gain.low <= 0 < gain.mean or n_runs >= MOST_RUNS:
+    if not gain.low <= 0 < gain.mean or n_runs >= MAX_RUNS:
         return None
     below, from_log = gain.mean - gain.low, 0.0
     luck = below if cost.luck is None else min(cost.luck, below)
@@ -86,10 +86,10 @@ def runs_to_show(price: Price, cost: Cost) -> int | None:
         if not price.population.shows_tastes or below > 2**0.5 * luck:
             return None
         from_log = below**2 - luck**2
-    if n_runs < LEAST_RUNS:
+    if n_runs < MIN_RUNS:
         return FIRST_ADVICE
     logged = price.population is not None
-    for more in range(n_runs + 1, MOST_RUNS + 1):
+    for more in range(n_runs + 1, MAX_RUNS + 1):
         narrower = luck * _width(more, logged=logged) / _width(n_runs, logged=logged)
         if gain.mean**2 > from_log + narrower**2:
             return more

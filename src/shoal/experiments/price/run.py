@@ -23,7 +23,7 @@ from shoal.errors import InvalidInputError
 from shoal.experiments.cells import Cell, ProgressCallback, run_cells
 from shoal.experiments.price.costs import AT_LEAST, Price
 from shoal.experiments.price.logged import choose_worlds
-from shoal.experiments.price.recommend import LEAST_RUNS, MOST_RUNS
+from shoal.experiments.price.recommend import MAX_RUNS, MIN_RUNS
 from shoal.experiments.record import Run
 from shoal.experiments.seeds import stream
 from shoal.experiments.setting import (
@@ -142,9 +142,9 @@ class Game:
     ) -> None:
         self.cell, self.sizes, self.source = cell, sizes, source
         self.at_least = whole_number("at_least", at_least)
-        self.counts: Sequence[int] = range(LEAST_RUNS, MOST_RUNS + 1, 2)
+        self.counts: Sequence[int] = range(MIN_RUNS, MAX_RUNS + 1, 2)
         if n_runs is not None:
-            self.counts = [whole_number("n_runs", n_runs, least=2)]
+            self.counts = [whole_number("n_runs", n_runs, minimum=2)]
         self.config: dict[str, Any] = {}
         self.cells: list[Cell] = []
         self.runs: list[Run] = []

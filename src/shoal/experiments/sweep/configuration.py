@@ -13,7 +13,7 @@ import numpy as np
 
 from shoal import __version__
 from shoal.errors import InvalidInputError, ShoalError, UnknownNameError
-from shoal.experiments.cells import Cell, blocks, combinations, runs_per_cell
+from shoal.experiments.cells import Cell, combinations, runs_per_cell, split_runs
 from shoal.experiments.setting import GIVEN, PAPER_SETTING, Setting
 from shoal.experiments.sweep.toml import Toml
 from shoal.instances import INSTANCES
@@ -23,8 +23,8 @@ from shoal.policies import POLICIES, find_policy, make_policy
 from shoal.policies.own import code_hash, importable
 from shoal.policies.tuned import resolve_options
 
-MOST_CELLS = 1_000_000
-MOST_USERS_TO_TRY = 10_000
+MAX_CELLS = 1_000_000
+MAX_USERS_TO_TRY = 10_000
 
 AXES = {
     "seed": "seed",
@@ -81,7 +81,7 @@ class Configuration:
         if self.tuned is not None:
             object.__setattr__(self, "tuned", truth_value("tuned", self.tuned))
         for n_users in _as_tuple(self.users):
-            whole_number("users", n_users, least=None)
+            whole_number("users", n_users, minimum=None)
         policies = tuple(importable(policy) for policy in self.policies)
         object.__setattr__(self, "policies", policies)
         named = {
@@ -92,9 +92,9 @@ class Configuration:
         for policy in named:
             if policy not in policies:
                 raise UnknownNameError("policy with options", policy, policies)
-        if self.n_cells > MOST_CELLS:
+        if self.n_cells > MAX_CELLS:
             raise InvalidInputError(
-                f"a sweep must have at most {MOST_CELLS:,} cells; got {self.n_cells:,}."
+                f"a sweep must have at most {MAX_CELLS:,} cells; got {self.n_cells:,}."
             )
 
     @property
@@ -143,7 +143,7 @@ class Configuration:
             )
             for setting in (Setting(**values) for values in combinations(grid))
             for policy, options in points[setting.instance]
-            for first_run, n_runs in blocks(
+            for first_run, n_runs in split_runs(
                 setting.n_users, self.runs, takes_shards=takes_shards[policy]
             )
         ]
@@ -277,7 +277,7 @@ def _try_options(file: Toml, configuration: Configuration) -> None:
     """Make each policy once with each of its options, so that a bad value is refused now."""
     keys = ("users", "arms", "min_group_size", "horizon")
     n_users, n_arms, size, horizon = (getattr(configuration, key)[0] for key in keys)
-    n_users = min(n_users, max(MOST_USERS_TO_TRY, size + 1))
+    n_users = min(n_users, max(MAX_USERS_TO_TRY, size + 1))
     problem = Problem(n_users, n_arms, size, horizon)
     for policy, options in configuration.options.items():
         for point in combinations(options):

@@ -10,7 +10,7 @@ from typing import Any
 
 from shoal.errors import InvalidInputError
 
-MOST_BITS = 63
+MAX_BITS = 63
 """TOML's whole numbers have 64 bits with their sign, and so have those of the records."""
 
 _MAY_END = re.compile(r"[\]}]|\"\"\"|'''")
@@ -32,9 +32,9 @@ class Toml:
             raise InvalidInputError(f"{path} must be TOML; got: {error}.") from None
         self._lines = _lines(text)
         for keys, value in _leaves(self.content):
-            if isinstance(value, int) and value.bit_length() > MOST_BITS:
+            if isinstance(value, int) and value.bit_length() > MAX_BITS:
                 raise InvalidInputError(
-                    f"{self.where(*keys)} must lie between -2^{MOST_BITS} and 2^{MOST_BITS}; "
+                    f"{self.where(*keys)} must lie between -2^{MAX_BITS} and 2^{MAX_BITS}; "
                     f"got a number of {value.bit_length()} bits."
                 )
 

@@ -26,7 +26,7 @@ from shoal.instances.population.worlds import (
     with_moments,
 )
 
-MOST_SORTED = 1_200
+MAX_SORTED = 1_200
 """Users that are fitted; of more, a random sample."""
 
 KINDS = (2, 3, 4, 6, 8)
@@ -48,7 +48,7 @@ def compare_shapes(
     pairs: PairTotals, moments: Moments, covariance: FloatArray, rng: np.random.Generator
 ) -> Clusters:
     """Fit both shapes to half of the users, and predict the other half."""
-    order = rng.permutation(pairs.n_users)[:MOST_SORTED]
+    order = rng.permutation(pairs.n_users)[:MAX_SORTED]
     if len(order) < 4:
         return Clusters(0.0, np.full(len(KINDS), 1 / len(KINDS)))
     halves = [pairs.of_users(order[0::2]), pairs.of_users(order[1::2])]
@@ -75,8 +75,8 @@ def draw_clusters(
 ) -> tuple[FloatArray, FloatArray]:
     """Draw kinds of people and their shares, given the covariance of users' means."""
     mean, n_kinds = draw_arm_means(moments, rng), int(rng.choice(KINDS, p=clusters.of_kinds))
-    if pairs.n_users > MOST_SORTED:
-        pairs = pairs.of_users(rng.choice(pairs.n_users, MOST_SORTED, replace=False))
+    if pairs.n_users > MAX_SORTED:
+        pairs = pairs.of_users(rng.choice(pairs.n_users, MAX_SORTED, replace=False))
     users = rng.exponential(size=pairs.n_users)
     kinds, shares = fit_clusters(pairs, moments, covariance, n_kinds, users / users.sum(), rng)
     return with_moments(kinds, shares, mean, covariance), shares
@@ -98,6 +98,7 @@ def fit_clusters(
     kinds = np.clip(_spread_out(centres, n_kinds, rng), 0.01, 0.99)
     shares = np.full(len(kinds), 1 / len(kinds))
     shrinkage = FEWEST_ROWS * pairs.counts.mean(axis=0) / pairs.counts.mean(axis=0).sum()
+    shrinkage = np.maximum(shrinkage, 1e-9)  # an arm that none of these users saw has its mean
     scale = pairs.n_users * users[:, None]
     for _ in range(N_CLUSTER_STEPS):
         logs = log_likelihood(pairs, moments, kinds) + np.log(shares)

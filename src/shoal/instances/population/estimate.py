@@ -15,27 +15,27 @@ from shoal.instances.population.held_out import HeldOut, check_held_out
 from shoal.instances.population.moments import Moments, estimate_moments
 from shoal.instances.population.pairs import PairTotals
 from shoal.instances.population.posterior import CovariancePosterior, fit_posterior
-from shoal.instances.population.power import MOST_TIMES, rows_to_show
+from shoal.instances.population.power import MAX_TIMES, rows_to_show
 from shoal.instances.population.worlds import World, draw_shape, posterior_means
 from shoal.model.numbers import generator, whole_number
 from shoal.model.plurals import count
 from shoal.model.scale import UNCHANGED, Scale
 from shoal.threads import one_thread
 
-N_TASTE_WORLDS, LEAST_WORLDS = 48, 16
+N_TASTE_WORLDS, MIN_WORLDS = 48, 16
 """Populations to draw: with tastes, and of each model of tastes that is left."""
 
 ALIKE = [(False, 1.0, 32)]
 """Users without tastes are in no clusters, for certain; populations to draw."""
 
-LEAST_SHARE, EXCLUDED = 0.05, 0.01
+MIN_SHARE, EXCLUDED = 0.05, 0.01
 """Probabilities below which a rank, or a shape of tastes, is left out."""
 
 OUTER, OUTERMOST = 0.026, 0.005
 """Probability of the outermost stratum of worlds, and the quantile at which its world lies."""
 
 CHUNK_OF_USERS = 50_000
-MOST_USERS = 200_000
+MAX_ESTIMATED_USERS = 200_000
 """Users of a log that are fitted; of more, a random sample."""
 
 DETECTABLE = 0.001
@@ -76,7 +76,7 @@ class Population:
     moments
         What was estimated first: means and covariances of users' rewards.
     pairs
-        What that was estimated from: the rows of at most ``MOST_USERS`` users.
+        What that was estimated from: the rows of at most ``MAX_ESTIMATED_USERS`` users.
     held_out
         How well tastes predict rows that were not used, or None without repeated rows.
     doubts
@@ -199,7 +199,7 @@ class Population:
             return f"It allows no tastes from which to say how many rows show a gain of {gain}."
         if self.more_rows is None:
             return (
-                f"Even {MOST_TIMES:.0f} times as many rows of these users would not reliably "
+                f"Even {MAX_TIMES:.0f} times as many rows of these users would not reliably "
                 f"show a gain of {gain}."
             )
         return (
@@ -212,7 +212,7 @@ class Population:
         """Further rows a user with which most logs would show a gain of ``WORTHWHILE``.
 
         Simulated with tastes of several shapes that the log allows (``power``); None where the log
-        would have to be more than ``MOST_TIMES`` as long, or has no choice of arms.
+        would have to be more than ``MAX_TIMES`` as long, or has no choice of arms.
         """
         tastes = sorted((world for world in self.worlds if world.taste), key=lambda w: w.gain)
         if not tastes:
@@ -273,8 +273,8 @@ def estimate_population(
     if not pairs.counts.any():
         raise InvalidInputError("a population needs at least one row; got none.")
     n_users, n_rows = pairs.n_users, int(pairs.counts.sum())
-    if n_users > MOST_USERS:
-        sample = rng.choice(n_users, MOST_USERS, replace=False)
+    if n_users > MAX_ESTIMATED_USERS:
+        sample = rng.choice(n_users, MAX_ESTIMATED_USERS, replace=False)
         pairs = pairs.of_users(sample)
         halves = halves and (halves[0].of_users(sample), halves[1].of_users(sample))
     moments = estimate_moments(pairs)
@@ -333,11 +333,11 @@ def _shapes(share: float, clusters: Clusters) -> list[tuple[bool, float, int]]:
 
     ``share`` is the model's part of all taste.
     """
-    if share <= LEAST_SHARE:
+    if share <= MIN_SHARE:
         return []
     shapes = ((False, 1.0 - clusters.probability), (True, clusters.probability))
     return [
-        (clustered, chance, max(LEAST_WORLDS, round(N_TASTE_WORLDS * share * chance)))
+        (clustered, chance, max(MIN_WORLDS, round(N_TASTE_WORLDS * share * chance)))
         for clustered, chance in shapes
         if chance > EXCLUDED
     ]

@@ -11,7 +11,7 @@ from shoal.instances.population.pairs import PairTotals
 from shoal.instances.population.posterior import CovariancePosterior, fit_posterior
 from shoal.instances.population.worlds import posterior_means
 
-MOST_CHECKED = 20_000
+MAX_CHECKED = 20_000
 """Users whose held-out rows are predicted; of more, a random sample."""
 
 
@@ -36,8 +36,8 @@ def check_held_out(train: PairTotals, test: PairTotals, rng: np.random.Generator
     users = np.flatnonzero((train.counts.sum(axis=1) > 0) & (rows > 0))
     if len(users) < 2 or train.n_arms < 2:
         return None
-    if len(users) > MOST_CHECKED:
-        users = rng.choice(users, MOST_CHECKED, replace=False)
+    if len(users) > MAX_CHECKED:
+        users = rng.choice(users, MAX_CHECKED, replace=False)
     moments = estimate_moments(train)
     posterior = fit_posterior(moments, rng)
     train, test = train.of_users(users), test.of_users(users)

@@ -19,10 +19,10 @@ import numpy as np
 from shoal.arrays import BoolArray, FloatArray, LongArray
 from shoal.instances.population.pairs import PairTotals
 
-LEAST_NOISE = 0.2
+MIN_NOISE = 0.2
 """At least this part of a row's variance is noise: one row can't be known from the user alone."""
 
-MOST_WHITENED = 300
+MAX_WHITENED = 300
 """Entries of a covariance up to which the correlation of their errors is kept."""
 
 RARE = 3 / 8
@@ -76,7 +76,7 @@ class Moments:
 
     def noise(self, variances: FloatArray) -> FloatArray:
         """Return the noise's variance of a row where users' means have these variances."""
-        return np.maximum(self.row_variance - variances, LEAST_NOISE * self.row_variance)
+        return np.maximum(self.row_variance - variances, MIN_NOISE * self.row_variance)
 
     def model_variance(self, covariances: FloatArray) -> FloatArray:
         """Return the variance of each estimated entry, (n, n_entries), under n covariances.
@@ -98,7 +98,7 @@ class Moments:
         both, first, second, alone, skew, rare = self._factors
         variances = np.einsum("pii->ip", covariances)
         noise = np.maximum(
-            self.row_variance[:, None] - variances, LEAST_NOISE * self.row_variance[:, None]
+            self.row_variance[:, None] - variances, MIN_NOISE * self.row_variance[:, None]
         )
         noise_j, noise_k = noise[self.rows], noise[self.columns]
         variance_j, variance_k = variances[self.rows], variances[self.columns]
@@ -188,9 +188,9 @@ def _weighted_products(
         row_variance = squares.sum(axis=0) / totals - average * (
             2 * sums.sum(axis=0) / totals - average
         )
-        least = np.where(means == average, 1e-3, 1.0) * means * (1 - means)
-        row_variance = np.maximum(row_variance, least)
-        noise = np.maximum(row_variance - variances, LEAST_NOISE * row_variance)
+        min_variance = np.where(means == average, 1e-3, 1.0) * means * (1 - means)
+        row_variance = np.maximum(row_variance, min_variance)
+        noise = np.maximum(row_variance - variances, MIN_NOISE * row_variance)
         weights = np.where(observed, 1 / (variances + noise / rows), 0.0)
         weights[:, ~observed.any(axis=0)] = 1e-12
         average = (weights * averages).sum(axis=0) / weights.sum(axis=0)
@@ -205,7 +205,7 @@ def _weighted_products(
         estimate = np.divide(
             (same_weights * same_arm).sum(axis=0), total, out=np.zeros_like(total), where=total > 0
         )
-        variances = np.clip(estimate, 0.0, (1 - LEAST_NOISE) * row_variance)
+        variances = np.clip(estimate, 0.0, (1 - MIN_NOISE) * row_variance)
     return (weights, deviations, same_arm, same_weights), means, row_variance
 
 
@@ -240,7 +240,7 @@ def _with_errors(moments: Moments, outer: FloatArray, n_users: int) -> Moments:
     variance = np.diag(outer)
     ratio = np.where(estimable, variance / model, 1.0)
     whitening = np.eye(n_entries)
-    if n_entries <= MOST_WHITENED:
+    if n_entries <= MAX_WHITENED:
         deviation = np.sqrt(np.where(variance > 0, variance, 1.0))
         shrinkage = n_entries / (n_entries + n_users)
         correlation = (1 - shrinkage) * outer / np.outer(deviation, deviation)

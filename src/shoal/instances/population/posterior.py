@@ -27,10 +27,10 @@ from shoal.instances.population.moments import Moments
 PRIOR_TASTE = 0.5
 """Prior probability that users differ in which arms suit them."""
 
-MOST_CORRELATION = 0.5
+MAX_CORRELATION = 0.5
 """Largest share of a row's variance that may lie between users, in the prior."""
 
-MOST_RELATIVE = 3.0
+MAX_RELATIVE = 3.0
 """Largest deviation between users against the mean (or its distance to 1), in the prior."""
 
 ARM_FACTOR = 0.5
@@ -96,7 +96,7 @@ class Model:
     def _largest_share(self) -> float:
         mean = float(self.moments.arm_means.mean())
         odds = min(mean, 1 - mean) / max(mean, 1 - mean)
-        return min(MOST_CORRELATION, MOST_RELATIVE**2 * odds)
+        return min(MAX_CORRELATION, MAX_RELATIVE**2 * odds)
 
     def log_likelihood(self, scores: FloatArray) -> FloatArray:
         """Return the normal log likelihood of the estimated entries, (n,)."""
@@ -209,7 +209,7 @@ def _sample(model: Model, rng: np.random.Generator, n_particles: int) -> tuple[F
     return scores, float(evidence)
 
 
-def _next_power(log_likelihood: FloatArray, most: float) -> float:
+def _next_power(log_likelihood: FloatArray, max_power: float) -> float:
     """Return by how much the power may grow while half of the particles still count."""
     shifted = log_likelihood - log_likelihood.max()
 
@@ -217,9 +217,9 @@ def _next_power(log_likelihood: FloatArray, most: float) -> float:
         weights = np.exp(power * shifted)
         return bool(weights.sum() ** 2 >= 0.5 * len(weights) * (weights**2).sum())
 
-    if counts(most):
-        return most
-    low, high = 0.0, most
+    if counts(max_power):
+        return max_power
+    low, high = 0.0, max_power
     for _ in range(40):
         middle = (low + high) / 2
         low, high = (middle, high) if counts(middle) else (low, middle)

@@ -20,13 +20,13 @@ from shoal.instances.population.worlds import World
 STEP, N_STEPS = 1.5, 13
 """Factor between the multiples that are tried, and how many of them."""
 
-MOST_TIMES = STEP**N_STEPS
+MAX_TIMES = STEP**N_STEPS
 """More rows than so many times those of the log, about 200, are not considered."""
 
 N_SIMULATED, N_SHOWING = 12, 9
 """Logs simulated for a multiple, and how many of them have to show tastes."""
 
-MOST_USERS_SIMULATED = 20_000
+MAX_USERS_SIMULATED = 20_000
 """Of a log with more users, more rows are asked for than it needs."""
 
 N_POWER_PARTICLES = 200
@@ -53,8 +53,8 @@ def rows_to_show(
     targets = [target for world in worlds if (target := _with_gain(world, gain)) is not None]
     if not targets:
         return None
-    if pairs.n_users > MOST_USERS_SIMULATED:
-        pairs = pairs.of_users(rng.choice(pairs.n_users, MOST_USERS_SIMULATED, replace=False))
+    if pairs.n_users > MAX_USERS_SIMULATED:
+        pairs = pairs.of_users(rng.choice(pairs.n_users, MAX_USERS_SIMULATED, replace=False))
 
     def shows(times: float) -> bool:
         missed = 0
@@ -69,7 +69,7 @@ def rows_to_show(
         return True
 
     low, high = 0, N_STEPS
-    if not shows(MOST_TIMES):
+    if not shows(MAX_TIMES):
         return None
     while high - low > 1:
         middle = (low + high) // 2

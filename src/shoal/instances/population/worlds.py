@@ -23,7 +23,7 @@ from shoal.instances.population.arms import draw_arm_means
 from shoal.instances.population.moments import Moments
 from shoal.instances.population.pairs import PairTotals
 
-MOST_ATOMS = 600
+MAX_ATOMS = 600
 N_STEPS = 80
 """Steps of expectation-maximisation: 20 leave clusters too smooth, 150 change little."""
 
@@ -79,8 +79,8 @@ def draw_shape(
     mean = draw_arm_means(moments, rng)
     if not covariance.any():
         return mean[None], np.ones(1)
-    if pairs.n_users > MOST_ATOMS:
-        pairs = pairs.of_users(rng.choice(pairs.n_users, MOST_ATOMS, replace=False))
+    if pairs.n_users > MAX_ATOMS:
+        pairs = pairs.of_users(rng.choice(pairs.n_users, MAX_ATOMS, replace=False))
     atoms = draw_users(pairs, moments, covariance, mean, rng)
     weights = np.full(len(atoms), 1 / len(atoms))
     if fitted:

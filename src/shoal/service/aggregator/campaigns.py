@@ -264,6 +264,8 @@ class Directory:
             n_seats = self.campaign(name).seats
             n_free = n_seats - len(roster.users)
             if len(new) > n_free:
+                with self._database.read() as connection:
+                    require_running(connection, name)
                 rule = f"New users must be at most {n_free:,} of its {n_seats:,}; got {len(new):,}."
                 raise ProblemError(problems.CAMPAIGN_FULL, rule)
             returning = roster.select(join, active=False)

@@ -64,10 +64,10 @@ def draw(
 
 
 def _fill(
-    groups: IntArray, arms: IntArray, proposed: IntArray, least: int, rng: np.random.Generator
+    groups: IntArray, arms: IntArray, proposed: IntArray, min_size: int, rng: np.random.Generator
 ) -> None:
     """Put everyone who is in no group, and can be, into new groups of about the proposed size."""
-    sizes = _group_sizes(arms, proposed, least)
+    sizes = _group_sizes(arms, proposed, min_size)
     following = int(groups.max(initial=-1)) + 1
     free = rng.permutation(np.flatnonzero((groups < 0) & (arms >= 0)))
     if not free.size:
@@ -75,14 +75,14 @@ def _fill(
     free = free[np.argsort(arms[free], kind="stable")]
     ends = np.cumsum(np.bincount(arms[free], minlength=len(sizes)))
     for arm, users in enumerate(np.split(free, ends[:-1])):
-        n_groups = len(users) // int(sizes[arm]) or int(len(users) >= least)
+        n_groups = len(users) // int(sizes[arm]) or int(len(users) >= min_size)
         if n_groups:
             place = np.arange(len(users)) % n_groups
             groups[users] = (following + place).astype(np.int32)
             following += n_groups
 
 
-def _group_sizes(arms: IntArray, proposed: IntArray, least: int) -> LongArray:
+def _group_sizes(arms: IntArray, proposed: IntArray, min_size: int) -> LongArray:
     """Return the mean size of each arm's proposed groups, of all where it has none, (n_arms,)."""
     n_arms = int(arms.max(initial=-1)) + 1
     grouped = (proposed >= 0) & (arms >= 0)
@@ -92,7 +92,7 @@ def _group_sizes(arms: IntArray, proposed: IntArray, least: int) -> LongArray:
     n_groups = np.bincount(arm_of[arm_of >= 0], minlength=n_arms)
     usual = users.sum() / max(1, n_groups.sum())
     means = np.where(n_groups > 0, users / np.maximum(1, n_groups), usual)
-    return np.maximum(least, np.rint(means)).astype(np.int64)
+    return np.maximum(min_size, np.rint(means)).astype(np.int64)
 
 
 def _alone(groups: IntArray, arms: IntArray) -> LongArray:

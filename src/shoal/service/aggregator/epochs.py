@@ -48,7 +48,7 @@ class Epochs:
     _rounds: Rounds
     _keys: RoundKeys
     _clock: Clock
-    heard_at: int = field(default=0, init=False)  # when the learner was last in touch
+    last_contact_at: int = field(default=0, init=False)  # when the learner was last in touch
     on_abandon: Callable[[int], None] = lambda n_rounds: None
     _progress: dict[str, LearnerProgress] = field(default_factory=dict, init=False)
     _claims: dict[str, LearnerProgress] = field(default_factory=dict, init=False)
@@ -80,7 +80,7 @@ class Epochs:
         return len(self._claims)
 
     def learner_state(self, name: str) -> str:
-        """Return whether the learner has been heard of a campaign, and in which state it is."""
+        """Return whether the learner has named a campaign, and which state it is in."""
         if name in self._quarantined:
             return "quarantined"
         if name in self._claims:
@@ -104,7 +104,7 @@ class Epochs:
         A campaign that its token ``covers`` and it does not name is new to it. One that it knows to
         be ``deleted`` is back by a restored backup: it was played up to that round.
         """
-        self.heard_at = self._clock()
+        self.last_contact_at = self._clock()
         work: list[RoundRecord] = []
         names, archived = self._directory.names(), self._directory.archived()
         for name in self._claims.keys() - names:  # deleted since
@@ -150,9 +150,13 @@ class Epochs:
         with self._rounds.change(name) as connection:
             last = rounds.latest(connection, name)
             number = last.number if last else 0
-            most = max(number, min(claim.furthest, number + MAX_ABANDONED) if claim else 0)
-            if not max(number, 1) <= through <= most:
-                rule = f"from {max(number, 1)} to {most}" if most else "a round: there is none yet"
+            furthest = max(number, min(claim.furthest, number + MAX_ABANDONED) if claim else 0)
+            if not max(number, 1) <= through <= furthest:
+                rule = (
+                    f"from {max(number, 1)} to {furthest}"
+                    if furthest
+                    else "a round: there is none yet"
+                )
                 raise ProblemError(problems.INVALID, f"through must be {rule}; got {through}.")
             n_rounds = abandon_through(connection, name, through, now=self._clock())
             if n_rounds:

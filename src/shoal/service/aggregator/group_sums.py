@@ -48,7 +48,7 @@ class SeatReports(NamedTuple):
     steps: LongArray
 
 
-class Blocks(NamedTuple):
+class SumBlocks(NamedTuple):
     """The sums of some blocks of groups, in the clear; for the aggregator's memory only."""
 
     numbers: list[int]  # (n_blocks,)
@@ -155,9 +155,11 @@ def read_checked(
     return sums, marked
 
 
-def _read_blocks(connection: Connection, round_id: int, numbers: list[int], key: bytes) -> Blocks:
+def _read_blocks(
+    connection: Connection, round_id: int, numbers: list[int], key: bytes
+) -> SumBlocks:
     """Read blocks; those that have no row have no reporter."""
-    blocks = Blocks(numbers, *np.zeros((2, len(numbers), BLOCK_SIZE), np.int64))
+    blocks = SumBlocks(numbers, *np.zeros((2, len(numbers), BLOCK_SIZE), np.int64))
     places = {number: place for place, number in enumerate(numbers)}
     for number, *parts in _rows(connection, round_id, numbers):
         salt, reporters, blinded = map(bytes.fromhex, parts)
@@ -169,7 +171,7 @@ def _read_blocks(connection: Connection, round_id: int, numbers: list[int], key:
     return blocks
 
 
-def _write_blocks(connection: Connection, round_id: int, blocks: Blocks, key: bytes) -> None:
+def _write_blocks(connection: Connection, round_id: int, blocks: SumBlocks, key: bytes) -> None:
     dialect, salt = connection.dialect.name, os.urandom(SALT_BYTES)
     masks = np.array([block_mask(key, salt, number) for number in blocks.numbers])
     blinded = (blocks.totals.astype("<u8") + masks).tobytes()

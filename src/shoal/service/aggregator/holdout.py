@@ -72,15 +72,17 @@ def crowds_of(arms: IntArray, blocks: WholeArray, n_arms: int, min_reporters: in
     return Crowds(np.where(present, n_arms + places, arms), n_arms)
 
 
-def merge_groups(reporters: LongArray, crowds: LongArray, least: int, n_arms: int) -> LongArray:
+def merge_groups(
+    reporters: LongArray, crowds: LongArray, min_reporters: int, n_arms: int
+) -> LongArray:
     """Return with which group each group is released, as ``merge_short``.
 
     Blocks that are too small by themselves are merged with each other.
     """
-    into = merge_short(reporters, crowds, least)
+    into = merge_short(reporters, crowds, min_reporters)
     left = np.flatnonzero((into < 0) & (crowds >= n_arms))
     if left.size:
-        again = merge_short(reporters[left], np.zeros(left.size, np.int64), least)
+        again = merge_short(reporters[left], np.zeros(left.size, np.int64), min_reporters)
         into[left] = np.where(again < 0, again, left[again])
     return into
 

@@ -133,20 +133,35 @@ def check_secrets(
     with database.write() as connection:
         plans = connection.execute(_WITH_SUMS).all()
         files = {row.id: folder / _secret_name(row.id, row.plan_hash) for row in plans}
-        lost = [round_id for round_id, file in files.items() if not file.is_file()]
+        lost = find_lost(connection, folder)
         if not witnessed:
             marked = [row for row in plans if row.secret_mark and row.id not in lost]
             copied = [row.id for row in marked if row.secret_mark != _device_mark(files[row.id])]
             _abandon(connection, copied, now=now, why="the folder was put back from a copy")
         if lost and not abandon_open_rounds:
-            raise ShoalError(
-                f"{folder} must hold the secret of every open round that has reports; missing "
-                f"{'is that' if len(lost) == 1 else 'are those'} of "
-                f"{_describe(connection, lost)}. A secret is removed when its round is released: "
-                "after a restore of the aggregator, start with --abandon-open-rounds, which gives "
-                "up the rounds whose secret is missing and no others. Otherwise put it back."
-            )
+            raise ShoalError(describe_lost(connection, folder, lost))
         _abandon(connection, lost, now=now, why="a round's secret is lost")
+
+
+def find_lost(connection: Connection, folder: Path, *, marked: bool = False) -> list[int]:
+    """Return the open rounds that have sums and no secret.
+
+    With ``marked``, only those whose secret this release, and not version 0.1, has seen.
+    """
+    known = store.rounds.c.secret_mark.is_not(None)
+    plans = connection.execute(_WITH_SUMS.where(known) if marked else _WITH_SUMS).all()
+    return [row.id for row in plans if not (folder / _secret_name(row.id, row.plan_hash)).is_file()]
+
+
+def describe_lost(connection: Connection, folder: Path, lost: Sequence[int]) -> str:
+    """Say which secrets are missing, and what to do."""
+    return (
+        f"{folder} must hold the secret of every open round that has reports; missing "
+        f"{'is that' if len(lost) == 1 else 'are those'} of "
+        f"{_describe(connection, lost)}. A secret is removed when its round is released: "
+        "after a restore of the aggregator, start with --abandon-open-rounds, which gives "
+        "up the rounds whose secret is missing and no others. Otherwise put it back."
+    )
 
 
 def _describe(connection: Connection, round_ids: Sequence[int]) -> str:

@@ -155,8 +155,10 @@ def summarise(
         if crowd >= n_arms:
             crowd = n_arms + common_block(crowd_of[list(total.parts)] - n_arms)
         row = rows.setdefault(crowd, _row(0, sizes[:0]))
-        least = row["smallest_total"]
-        row["smallest_total"] = total.reporters if least is None else min(least, total.reporters)
+        smallest = row["smallest_total"]
+        row["smallest_total"] = (
+            total.reporters if smallest is None else min(smallest, total.reporters)
+        )
         row["totals"] += 1
         row["merged"] += len(total.parts) > 1
         if document.noise is None:

@@ -266,10 +266,12 @@ class Rounds:
     def keep_estimates(self, name: str, number: int, millionths: bytes) -> None:
         """Keep what the learner believes of the arms before a round, over those who play it."""
         _, plan = self.plan(name, number)
-        least = self._directory.campaign(name).min_reporters
+        min_reporters = self._directory.campaign(name).min_reporters
         apart = held_out(self._directory.blocks(name), len(plan.arms))
-        if ((plan.arms >= 0) & ~apart).sum() < least:
-            raise ProblemError(problems.INVALID, f"estimates must be of at least {least} users.")
+        if ((plan.arms >= 0) & ~apart).sum() < min_reporters:
+            raise ProblemError(
+                problems.INVALID, f"estimates must be of at least {min_reporters} users."
+            )
         table, place = store.estimates, {"campaign": name, "number": number}
         with self.lock, self._database.write() as connection:  # the last ones count
             connection.execute(delete(table).filter_by(**place))

@@ -19,7 +19,7 @@ from shoal.errors import ShoalError
 from shoal.files import write_atomically
 from shoal.service.aggregator import audit_log, campaigns, rounds
 from shoal.service.aggregator.epochs import abandon_through
-from shoal.service.problems import STORE_AWAY, ProblemError
+from shoal.service.problems import STORE_UNAVAILABLE, ProblemError
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
 
@@ -78,7 +78,7 @@ class Witness:
         except OSError as error:
             log.error("the witness %s can't be written: %s", self._file, error.strerror)
             detail = f"What is away is the witness: its file can't be written ({error.strerror})."
-            raise ProblemError(STORE_AWAY, detail) from None
+            raise ProblemError(STORE_UNAVAILABLE, detail) from None
 
 
 def read_statement(file: Path) -> Statement:

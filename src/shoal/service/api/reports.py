@@ -20,7 +20,7 @@ from shoal.service.aggregator.report_queue import Source
 from shoal.service.aggregator.tokens import Holder
 from shoal.service.api.assignments import fetch
 from shoal.service.api.schemas import JSON, answer, request_body
-from shoal.service.problems import INVALID, MALFORMED, STORE_AWAY, ProblemError
+from shoal.service.problems import INVALID, MALFORMED, STORE_UNAVAILABLE, ProblemError
 from shoal.service.web.access import Name, Number, Service, allow
 from shoal.service.web.answers import problem
 from shoal.service.web.metrics import Metrics
@@ -92,7 +92,7 @@ async def _count(
     try:
         refused = await asyncio.wait_for(asyncio.wrap_future(pending), MAX_COMMIT_SECONDS)
     except TimeoutError:  # they may be counted all the same
-        raise ProblemError(STORE_AWAY) from None
+        raise ProblemError(STORE_UNAVAILABLE) from None
     if refused:
         metrics: Metrics = request.app.state.metrics
         metrics.add_refusals(name, (reason.name for _, reason in refused))

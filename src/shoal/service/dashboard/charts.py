@@ -56,17 +56,17 @@ _BELOW: Spec = {"orient": "bottom", "direction": "horizontal", "title": None}
 _LEGEND = alt.Legend(**_BELOW)
 
 
-def specs(*, least: int = 1, noise: bool = False, holdout: bool = False) -> dict[str, Spec]:
+def specs(*, min_size: int = 1, noise: bool = False, holdout: bool = False) -> dict[str, Spec]:
     """Return a campaign's charts as Vega-Lite, by name; each chart's data has the chart's name.
 
-    ``least`` is C: what lies below it is shaded, as no total can. With noise nobody knows which
+    ``min_size`` is C: what lies below it is shaded, as no total can. With noise nobody knows which
     totals are homogeneous.
     """
     by_name = deepcopy(_specs())
     shade, label = by_name["sizes"]["layer"][:2]
-    shade["data"] = {"values": [{"low": 0, "high": least}]}
-    text = f"below C = {least} nothing is released"
-    label["data"] = {"values": [{"value": least / 2, "text": text}]}
+    shade["data"] = {"values": [{"low": 0, "high": min_size}]}
+    text = f"below C = {min_size} nothing is released"
+    label["data"] = {"values": [{"value": min_size / 2, "text": text}]}
     if noise:
         by_name["groups"]["layer"].pop(1)
     if not holdout:

@@ -85,4 +85,7 @@ def verdict(checked: list[CheckedRule], *, exact: bool) -> str:
     what = f"{rounds:,} released round{'' if rounds == 1 else 's'} checked"
     when = f"last on {utc_time(min(times))}"
     held = f"{broken} of {len(rules)} rules broken" if broken else f"all {len(rules)} rules hold"
+    unchecked = max(item.rounds for item in rules) - rounds
+    if unchecked:
+        held += f"; the plans of {unchecked:,} more were deleted before they were checked"
     return f"{what}, {when}: {held}."

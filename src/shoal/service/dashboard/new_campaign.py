@@ -16,7 +16,7 @@ from starlette.datastructures import FormData
 from shoal.errors import ShoalError
 from shoal.policies import POLICIES
 from shoal.service.aggregator.releases import need_noise
-from shoal.service.campaign import MOST_SEATS, NAME, Campaign
+from shoal.service.campaign import MAX_SEATS, NAME, Campaign
 from shoal.service.dashboard.auth import OperatorForm, OperatorPage, field
 from shoal.service.dashboard.rendering import PageRequest, PageRoute, compressed, redirect
 from shoal.service.homogeneity import ALARMING, TYPICAL_RATES, homogeneous_share
@@ -134,14 +134,14 @@ def _form(page: PageRequest, values: dict[str, str], errors: Errors) -> Response
 
 def _expected(values: dict[str, str]) -> str:
     """Return which share of totals would show everyone's reward, for typical rates."""
-    least = sum(n for n in map(_number, (values["min_group_size"], values["colluders"]))
-                if isinstance(n, int) and 0 <= n <= MOST_SEATS)  # fmt: skip
-    if values["epsilon"] or least < 1:
+    min_size = sum(n for n in map(_number, (values["min_group_size"], values["colluders"]))
+                if isinstance(n, int) and 0 <= n <= MAX_SEATS)  # fmt: skip
+    if values["epsilon"] or min_size < 1:
         return ""
-    shares = [f"{homogeneous_share(r, least):.0%} where {r:.0%} are" for r in TYPICAL_RATES]
+    shares = [f"{homogeneous_share(r, min_size):.0%} where {r:.0%} are" for r in TYPICAL_RATES]
     shares[0] = shares[0].replace("are", "of rewards are 1")
     return (
-        f"With C = {least}, this share of totals would show everyone's reward: "
+        f"With C = {min_size}, this share of totals would show everyone's reward: "
         f"{', '.join(shares)}. "
         f"If it is {ALARMING:.0%} of totals or more, take a larger C or noise."
     )

@@ -31,13 +31,13 @@ MAX_UNKNOWN_SHOWN = 5  # of users who were to leave
 def open_round(name: Name, form: OperatorForm, page: OperatorPage) -> Response:
     """Ask the learner for the next round."""
     directory = page.aggregator.directory
-    number, least = _round_number(form), directory.campaign(name).min_reporters
+    number, min_reporters = _round_number(form), directory.campaign(name).min_reporters
     n_users = sum(directory.roster(name).active)
-    if n_users < least and not field(form, "sure"):
+    if n_users < min_reporters and not field(form, "sure"):
         return page.confirm(
             title=f"Open round {number} of {name} with {n_users:,} users?",
-            warning=f"Nothing can be released of a round with fewer than C = {least} users. Enrol "
-            "more users first.",
+            warning="Nothing can be released of a round with fewer than C = "
+            f"{min_reporters} users. Enrol more users first.",
             button="Open it anyway", back=f"/campaigns/{name}/users", number=str(number),
         )  # fmt: skip
     page.aggregator.request_round(name, number)

@@ -29,7 +29,7 @@ from shoal.service.web.access import Name, Service
 
 router = APIRouter(prefix="/v1/campaigns/{name}", tags=["campaigns"])
 
-MAX_ARMS = 10  # that a chart can tell apart
+MAX_CHARTED_ARMS = 10  # that a chart can tell apart
 TABLE_ROWS = 12
 
 AfterRound = Annotated[int, Query(ge=0, le=2**31 - 1, description="The last round that is known.")]
@@ -183,12 +183,12 @@ def _round_now(aggregator: Aggregator, name: str) -> RoundNow:
 
 def _charted_arms(series: Series, arms: list[str]) -> tuple[list[str], list[list[int]]]:
     """Return the names in the charts and the arms behind each: the most played, and the rest."""
-    if len(arms) <= MAX_ARMS:
+    if len(arms) <= MAX_CHARTED_ARMS:
         return arms, [[arm] for arm in range(len(arms))]
     recent_users = series.sums["users"][-max(1, len(series.starts) // 4) :].sum(axis=0)
-    most = sorted(np.argsort(-recent_users, kind="stable")[: MAX_ARMS - 1].tolist())
-    rest = [arm for arm in range(len(arms)) if arm not in most]
-    return [*(arms[arm] for arm in most), OTHERS], [*([arm] for arm in most), rest]
+    most_played = sorted(np.argsort(-recent_users, kind="stable")[: MAX_CHARTED_ARMS - 1].tolist())
+    rest = [arm for arm in range(len(arms)) if arm not in most_played]
+    return [*(arms[arm] for arm in most_played), OTHERS], [*([arm] for arm in most_played), rest]
 
 
 def _points(series: Series, campaign: Campaign, members: list[list[int]]) -> Points:
@@ -207,8 +207,8 @@ def _points(series: Series, campaign: Campaign, members: list[list[int]]) -> Poi
         holdout=_column(series.holdout_reward),
         best=_column(series.best),
         crowd=_column(crowds),
-        group=_column(series.least("smallest_group")),
-        total=_column(series.least("smallest_total")),
+        group=_column(series.minima_per_point("smallest_group")),
+        total=_column(series.minima_per_point("smallest_total")),
         typical=_column(
             np.where(per_round["totals"] > 0, series.per_point("reporters") / n_totals, np.nan), 1
         ),
@@ -247,7 +247,7 @@ def _lift(series: Series) -> HoldoutLift | None:
 
 
 def _tables(
-    points: Points, estimates: ArmEstimates, first: float | None, least: int
+    points: Points, estimates: ArmEstimates, first: float | None, min_size: int
 ) -> dict[str, list[list[str]]]:
     """Return the rows of each chart's table: a few rounds, evenly spread, the last one included."""
     n_points = len(points.round)
@@ -279,7 +279,8 @@ def _tables(
         "reward": list(map(measured, rewards, listed)),
         "shares": rows(points.shares, ".0%"),
         "sizes": rows(
-            [points.total, points.typical, points.group, points.crowd, [least] * n_points], ",.0f"
+            [points.total, points.typical, points.group, points.crowd, [min_size] * n_points],
+            ",.0f",
         ),
         "groups": rows(groups, ",.0f" if _are_whole(groups) else ",.1f"),
         "estimates": [

@@ -18,7 +18,7 @@ from starlette.responses import RedirectResponse
 from shoal.service.aggregator import Aggregator
 from shoal.service.dashboard import assets, formatting
 from shoal.service.dashboard.sessions import Session
-from shoal.service.problems import FAULT, NOT_FOUND, STORE_AWAY, ProblemError, Reason
+from shoal.service.problems import FAULT, NOT_FOUND, STORE_UNAVAILABLE, ProblemError, Reason
 from shoal.service.web.guard import places
 
 log = logging.getLogger("shoal.service")
@@ -138,8 +138,8 @@ class PageRoute(APIRoute):
                 raise
             except Exception as error:
                 log.error("fault %s at %s", type(error).__name__, places(error))
-                away = isinstance(error, OperationalError)  # or its disk is full
-                return error_page(request, STORE_AWAY if away else FAULT)
+                store_failed = isinstance(error, OperationalError)
+                return error_page(request, STORE_UNAVAILABLE if store_failed else FAULT)
 
         return handle_errors
 

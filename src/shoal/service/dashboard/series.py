@@ -101,20 +101,20 @@ class Series:
         total: FloatArray = self.sums[column].sum(axis=1) + self.holdout_sums[column].sum(axis=1)
         return total
 
-    def least(self, column: str) -> FloatArray:
-        """Return a column's least value over arms and holdout, inf for none, (n_points,)."""
+    def minima_per_point(self, column: str) -> FloatArray:
+        """Return a column's smallest value over arms and holdout, inf for none, (n_points,)."""
         values = np.hstack([self.minima[column], self.holdout_minima[column]])
-        least: FloatArray = np.nanmin(values, axis=1, initial=np.inf)
-        return least
+        lowest: FloatArray = np.nanmin(values, axis=1, initial=np.inf)
+        return lowest
 
     def count(self, column: str) -> int:
         """Return a column's sum over all rounds, arms and the holdout."""
         return int(self.per_point(column).sum())
 
     def smallest(self, column: str) -> int | None:
-        """Return the least value of a column over all rounds, None if there is none."""
-        least = self.least(column).min(initial=np.inf)
-        return int(least) if np.isfinite(least) else None
+        """Return the smallest value of a column over all rounds, None if there is none."""
+        smallest = self.minima_per_point(column).min(initial=np.inf)
+        return int(smallest) if np.isfinite(smallest) else None
 
 
 def width_for(n_rounds: int) -> int:

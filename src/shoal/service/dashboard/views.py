@@ -69,7 +69,7 @@ def show_campaign(name: Name, page: ReaderPage) -> Response:
         data={
             "view": view.model_dump(),
             "specs": charts.specs(
-                least=campaign.min_reporters,
+                min_size=campaign.min_reporters,
                 noise=campaign.noise is not None,
                 holdout=campaign.holdout is not None,
             ),

@@ -42,7 +42,7 @@ class CampaignRun:
     planned, learnt, reading : int
         The last round whose plan is frozen, the last whose release has been learnt, and the last
         whose release may have been read.
-    asked : bool
+    policy_has_plan : bool
         Whether the policy has been asked for the plan in play; a restored one has not.
     plan_round : int
         The round that a plan was last drawn for.
@@ -53,7 +53,7 @@ class CampaignRun:
         self.planned = 0
         self.learnt = 0
         self.reading = 0
-        self.asked = False
+        self.policy_has_plan = False
         self.plan_round = 0
         self._arms = self._groups = np.empty(0, np.int32)  # as they were proposed
         self._numbers: set[int] = set()  # of the groups that are learnt from
@@ -82,10 +82,10 @@ class CampaignRun:
         """
         self._held_out = np.zeros(len(occupied), bool) if held_out is None else held_out
         playing = occupied & ~self._held_out
-        if not self.asked and self.campaign.is_flexible():
+        if not self.policy_has_plan and self.campaign.is_flexible():
             self.policy.allow(playing[:, None] & offered)
         plan = self.policy.ask()
-        self.asked = True
+        self.policy_has_plan = True
         groups = np.where(playing, plan.groups, -1).astype(np.int32)
         sizes = np.bincount(groups[groups >= 0], minlength=plan.n_groups + 1)
         groups[(groups >= 0) & (sizes[groups] < self.campaign.min_reporters)] = -1
@@ -149,7 +149,7 @@ class CampaignRun:
             plan = merge_plan(plan, into)
         n = plan.n_groups
         self.policy.tell(Feedback(sums["totals"][:n], sums["released"][:n], sums["reported"], plan))
-        self._gathered, self.asked = None, False
+        self._gathered, self.policy_has_plan = None, False
         return True
 
     def estimates(self, occupied: BoolArray, offered: BoolArray) -> Estimates | None:
@@ -278,23 +278,23 @@ class Records:
         The learner that serves the store does it, at once or when it starts. With
         ``forget_rounds`` it also forgets how far the campaign is.
         """
-        asked = (
+        request = (
             update(runs)
             .where(runs.c.campaign == name)
             .values(relearn=_ROUNDS if forget_rounds else _STATE)
         )
         with self._database.write() as connection:
-            return bool(connection.execute(asked).rowcount)
+            return bool(connection.execute(request).rowcount)
 
-    def forget_asked(self) -> list[str]:
+    def forget_requested(self) -> list[str]:
         """Forget the states of campaigns that are to be learnt again; return their names."""
         with self._database.read() as connection:
-            asked = connection.execute(
+            requests = connection.execute(
                 select(runs.c.campaign, runs.c.relearn, runs.c.definition).where(
                     runs.c.relearn.in_((_STATE, _ROUNDS))
                 )
             ).all()
-        for name, extent, definition in asked:
+        for name, extent, definition in requests:
             row: dict[str, Any] = {"learnt": 0, "relearn": 0, **_feedback_columns(pack(None))}
             if extent == _ROUNDS:
                 row |= {"planned": 0, "reading": 0, "relearn": _TO_TELL}
@@ -303,7 +303,7 @@ class Records:
             with self._database.write() as connection:
                 connection.execute(delete(policies).where(policies.c.campaign == name))
                 connection.execute(update(runs).where(runs.c.campaign == name).values(row))
-        return [name for name, *_ in asked]
+        return [name for name, *_ in requests]
 
     def forgotten(self) -> list[str]:
         """Return the campaigns whose rounds were forgotten, which the aggregator is to be told."""

@@ -58,7 +58,7 @@ class Learner:
 
     def work(self, *, wait: float) -> int:
         """Do all tasks there are, waiting up to ``wait`` seconds for some; return how many."""
-        self._forget_asked()
+        self._forget_requested()
         progress = (
             self.quarantined
             | self._undefined
@@ -81,7 +81,7 @@ class Learner:
                 known.pop(name, None)
         for name in answer.archived:
             self._records.ask_to_relearn(name)  # if an old backup of the aggregator has it again
-        self._forget_asked()
+        self._forget_requested()
         for task in tasks:
             try:
                 self._advance(task)
@@ -117,9 +117,9 @@ class Learner:
                 "compiling, once: the first %s on a machine may take a minute or two", self._step
             )
 
-    def _forget_asked(self) -> None:
+    def _forget_requested(self) -> None:
         """Forget what is to be learnt again."""
-        self._stale.update(self._records.forget_asked())
+        self._stale.update(self._records.forget_requested())
         self._load_stale()
 
     def _load_stale(self) -> None:
@@ -184,7 +184,7 @@ class Learner:
         """Return a round's totals and the seats behind them; none if it has no release."""
         seats = run.campaign.seats
         try:
-            if not run.asked or run.plan_round != number:
+            if not run.policy_has_plan or run.plan_round != number:
                 n_arms = run.campaign.n_arms
                 eligible = self._client.run(calls.read_eligible(name, number, seats, n_arms))
                 run.plan(number, *eligible)

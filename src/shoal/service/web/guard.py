@@ -15,8 +15,8 @@ from pathlib import Path
 from sqlalchemy.exc import OperationalError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from shoal.service.campaign import MOST_SEATS
-from shoal.service.problems import BUSY, FAULT, SLOW, STORE_AWAY, TOO_LARGE, ProblemError
+from shoal.service.campaign import MAX_SEATS
+from shoal.service.problems import BUSY, FAULT, SLOW, STORE_UNAVAILABLE, TOO_LARGE, ProblemError
 from shoal.service.web.answers import problem
 from shoal.service.web.metrics import Metrics, takes_reports
 
@@ -62,9 +62,10 @@ class Guard:
             if not status:
                 await problem(FAULT)(scope, receive, send_and_note)
         except Exception as error:
-            away = STORE_AWAY if isinstance(error, OperationalError) else FAULT
-            reason = error.reason if isinstance(error, ProblemError) else away
-            if reason in (FAULT, STORE_AWAY):
+            reason = STORE_UNAVAILABLE if isinstance(error, OperationalError) else FAULT
+            if isinstance(error, ProblemError):
+                reason = error.reason
+            if reason in (FAULT, STORE_UNAVAILABLE):
                 log.error("fault %s at %s", type(error).__name__, places(error))
             if not status:
                 await problem(reason)(scope, receive, send_and_note)
@@ -89,19 +90,19 @@ class Guard:
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
         ends = time.monotonic() + self._body_seconds
-        most = self._max_body_bytes
+        limit = self._max_body_bytes
         if scope["path"].endswith("/plan"):  # of any campaign, in base64; read of a learner alone
-            most = max(most, 12 * MOST_SEATS)
+            limit = max(limit, 12 * MAX_SEATS)
         lengths = [value for name, value in scope["headers"] if name == b"content-length"]
         declared = max((int(value) for value in lengths if value.isdigit()), default=0)
         arrived, complete = 0, False
-        rule = f"It must have at most {most:,} bytes."
+        rule = f"It must have at most {limit:,} bytes."
 
         async def limited() -> Message:
             nonlocal arrived, complete
             if complete:
                 return await receive()
-            if declared > most:
+            if declared > limit:
                 raise ProblemError(TOO_LARGE, rule)
             try:
                 async with asyncio.timeout(max(0.0, ends - time.monotonic())):
@@ -110,7 +111,7 @@ class Guard:
                 raise ProblemError(SLOW) from None
             arrived += len(message.get("body", b""))
             complete = message["type"] == "http.request" and not message.get("more_body", False)
-            if arrived > most:
+            if arrived > limit:
                 raise ProblemError(TOO_LARGE, rule)
             if complete and id(scope) not in self._arrived:
                 self._enter(scope, whole=True)

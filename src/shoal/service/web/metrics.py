@@ -38,15 +38,15 @@ class PendingReports:
 class Metrics:
     """The metrics of one process.
 
-    ``shown`` returns the last round that people may see, or None; ``heard_at`` when the learner was
-    last in touch, and ``n_ahead`` in how many campaigns it knows of later rounds.
+    ``shown`` returns the last round that people may see, or None; ``last_contact_at`` when the
+    learner was last in touch, and ``n_ahead`` in how many campaigns it knows of later rounds.
     """
 
     def __init__(
         self,
         shown: Callable[[str], int | None],
         *,
-        heard_at: Callable[[], int] = lambda: 0,
+        last_contact_at: Callable[[], int] = lambda: 0,
         n_ahead: Callable[[], int] = lambda: 0,
     ) -> None:
         self._shown = shown
@@ -67,12 +67,12 @@ class Metrics:
         )
         self._report_seconds = counter("shoal_report_seconds", "Time to answer them, in all.")
         self._refused = counter("shoal_refused_reports", "Reports refused, by reason.", ["reason"])
-        heard = Gauge(
+        last_contact = Gauge(
             "shoal_learner_heard_timestamp_seconds",
             "When the learner was last in touch, 0 before that.",
             registry=registry,
         )
-        heard.set_function(lambda: heard_at() / 1000)
+        last_contact.set_function(lambda: last_contact_at() / 1000)
         self._rounds = counter("shoal_released_rounds", "Rounds released.")
         self._totals = counter("shoal_released_totals", "Totals released.")
         self._merged = counter("shoal_merged_totals", "Released totals of merged groups.")

@@ -40,5 +40,5 @@ class ReadinessCheck:
 
     def _hears_learner(self) -> bool:
         """Return whether the learner was in touch lately; a start leaves it some time."""
-        last = max(self._aggregator.epochs.heard_at, self._started_at)
+        last = max(self._aggregator.epochs.last_contact_at, self._started_at)
         return self._aggregator.clock() - last <= MAX_SILENCE
