@@ -158,3 +158,34 @@ def test_rewards_may_be_numbers_of_numpy(reward: float) -> None:
 def test_what_can_not_be_sent_is_refused_by_name() -> None:
     with pytest.raises(InvalidInputError, match="must be numbers, text and lists; got object"):
         encode({"arms": object()})
+
+
+@pytest.mark.parametrize("erase", [False, True])
+@pytest.mark.parametrize("waits", [True, False], ids=["Client", "AsyncClient"])
+def test_withdraw_counts_who_left_or_whose_name_was_erased(waits: bool, erase: bool) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json={"joined": 0, "left": 2, "erased": 3})
+
+    transport = httpx.MockTransport(answer)
+    if waits:
+        client = Client("http://shoal", "token")
+        client._http = httpx.Client(base_url="http://shoal", transport=transport)
+        n_users = client.withdraw("news", ["ann"], erase=erase)
+    else:
+        awaited = AsyncClient("http://shoal", "token")
+        awaited._http = httpx.AsyncClient(base_url="http://shoal", transport=transport)
+        n_users = asyncio.run(awaited.withdraw("news", ["ann"], erase=erase))
+    assert n_users == (3 if erase else 2)
+
+
+@pytest.mark.parametrize("client", [Client, AsyncClient])
+@pytest.mark.parametrize(
+    ("token", "place"), [("secret\n", 7), ("sécret", 2), ("secret x", 7), (" secret", 1)]
+)
+def test_a_token_that_no_header_can_hold_is_refused_at_once_and_not_shown(
+    client: type[Client | AsyncClient], token: str, place: int
+) -> None:
+    with pytest.raises(InvalidInputError, match=r"^token must be printable ASCII") as caught:
+        client("http://shoal", token)
+    assert f"character {place} of {len(token)} is not." in str(caught.value)
+    assert token.strip() not in str(caught.value)

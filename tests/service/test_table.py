@@ -138,3 +138,13 @@ def test_the_file_has_a_tag_and_is_made_once(
         second = httpx.get(path, headers=headers | {"If-None-Match": tag})
         assert (second.status_code, second.content, second.headers["etag"]) == (304, b"", tag)
         assert made == [12]
+
+
+def test_before_the_first_round_no_round_is_open(sqlite_stores: Stores) -> None:
+    with serve(sqlite_stores) as live:
+        operator, app = live.client("operator"), live.client("app")
+        operator.create_campaign("news", arms=["a", "b"], min_group_size=2, seats=12)
+        for call in (app.assignments, app.assignment_table):
+            with pytest.raises(ServiceError, match=r"^The round is not open\.") as caught:
+                call("news")
+            assert (caught.value.name, caught.value.status) == ("round-not-open", 409)

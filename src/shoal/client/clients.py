@@ -100,4 +100,10 @@ class AsyncClient(Operations):
 def _headers(token: str) -> dict[str, str]:
     if not token:
         raise InvalidInputError("token must be a token of the service; got an empty one.")
+    for place, character in enumerate(token, 1):
+        if not "!" <= character <= "~":  # no header can hold it; the token itself is not shown
+            raise InvalidInputError(
+                "token must be printable ASCII without spaces or line breaks; character "
+                f"{place} of {len(token)} is not."
+            )
     return {"Authorization": f"Bearer {token}"}

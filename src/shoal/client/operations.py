@@ -133,12 +133,14 @@ class Operations(ABC):
     async def withdraw(self, name: str, users: Sequence[str], *, erase: bool = False) -> int:
         """Let users leave from the next round on; return how many did.
 
-        With ``erase``, the service forgets their names, also of those who have left before.
+        With ``erase``, the service forgets their names, also of those who have left before; return
+        how many names were forgotten.
         """
-        left = 0
+        n_users = 0
         for part in _parts(users):
-            left += (await self._move(name, leave=part, erase=erase)).left
-        return left
+            moved = await self._move(name, leave=part, erase=erase)
+            n_users += moved.erased if erase else moved.left
+        return n_users
 
     async def _move(self, name: str, **movement: Any) -> wire.Moved:
         body = encode(wire.Movement(**movement))
@@ -242,6 +244,8 @@ class Operations(ABC):
             raise ServiceError(
                 "stale-table", 0, f"the round must be at least {known.round}; got {last}."
             )
+        if last < 1:
+            raise ServiceError("round-not-open", 409, "The round is not open. There is none yet.")
         path = path_of("campaigns", name, "rounds", last, "assignments")
         tags = {"If-None-Match": f'"{known.tag}"'} if known is not None else {}
         content = await self._run(Call("GET", path, bytes, headers=tags))
