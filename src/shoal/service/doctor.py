@@ -27,8 +27,8 @@ from shoal.service.aggregator.keys import (
     is_copy,
     read_key,
 )
+from shoal.service.aggregator.witness import WITNESS_UNSET, read_statement, was_witnessed
 from shoal.service.aggregator.witness import check as check_witness
-from shoal.service.aggregator.witness import read_statement
 from shoal.service.audit import audit
 from shoal.service.learner.run import DamagedStateError, Records
 from shoal.service.settings import Settings
@@ -126,6 +126,8 @@ def _store(database: Database, role: StoreRole, settings: Settings) -> Iterator[
                 statement = read_statement(Path(settings.aggregator.witness))
                 fault = check_witness(connection, statement)
                 yield Finding("the audit log goes on from its witness", fault)
+            elif was_witnessed(connection):
+                yield Finding("the service's witness is set", WITNESS_UNSET)
         yield from _campaigns(database, settings)
 
 

@@ -60,6 +60,7 @@ def run_aggregator(
     # What takes long to load comes after what may be refused.
     from shoal.service.aggregator import Aggregator
     from shoal.service.aggregator.keys import boot_id, check_secrets, claim_key
+    from shoal.service.aggregator.witness import warn_if_missing
     from shoal.service.application import create_app, warm_up
 
     witness = _open_witness(settings, database)
@@ -71,7 +72,9 @@ def run_aggregator(
         check_secrets(database, settings.secrets, **rules)
     except OSError as error:
         raise ShoalError(f"key_file can't be read or created: {reason_of(error)}") from None
-    if witness is not None:
+    if witness is None:
+        warn_if_missing(database)
+    else:
         witness.reconcile(database, now=now)
     floor = part.min_group_size_floor
     aggregator = Aggregator(

@@ -15,7 +15,14 @@ from tests.support.service import close, even, report, start, users
 from shoal.errors import InvalidInputError
 from shoal.service.aggregator import Aggregator
 from shoal.service.aggregator.keys import COPIED, check_secrets, claim_key
-from shoal.service.aggregator.witness import Statement, Witness, check, read_statement
+from shoal.service.aggregator.witness import (
+    WITNESS_UNSET,
+    Statement,
+    Witness,
+    check,
+    read_statement,
+    warn_if_missing,
+)
 from shoal.service.doctor import examine
 from shoal.service.problems import ProblemError
 from shoal.service.process import _open_witness, open_store
@@ -33,7 +40,9 @@ def opened(folder: Path, *, boot: str = "one", witness: Path | None = None) -> I
     witnessed = found is not None and found.knows
     key = claim_key(database, folder / "key", now=0, boot=boot, witnessed=witnessed)
     check_secrets(database, folder / "key.rounds", now=0, witnessed=witnessed)
-    if found is not None:
+    if found is None:
+        warn_if_missing(database)
+    else:
         found.reconcile(database, now=0)
     aggregator = Aggregator(database, key=key, secrets=folder / "key.rounds", witness=found)
     try:
@@ -104,6 +113,7 @@ def test_threat_25_a_folder_put_back_is_told_also_where_no_round_had_reports(
     )
     found = [f.fault for f in examine(settings, "aggregator") if "put back" in f.fault]
     assert found == [COPIED]
+    assert "If it was only moved, nothing is to be done" in COPIED
     with opened(folder) as aggregator:
         assert COPIED in caplog.text
         assert "campaign news: its last round in this folder is round 1" in caplog.text
@@ -163,6 +173,31 @@ def test_a_new_witness_raises_no_alarm_and_an_older_store_does(
     put_back(copy, folder, "the folder")
     with opened(folder, witness=witness):
         assert "the store is older than its witness" in caplog.text
+
+
+def test_a_start_without_the_witness_that_there_was_warns_and_the_doctor_finds_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder, witness = tmp_path / "data", tmp_path / "elsewhere.json"
+    settings = {"SHOAL_DATA": str(folder), "SHOAL_AGGREGATOR_KEY_FILE": str(folder / "key")}
+    witnessed = settings | {"SHOAL_AGGREGATOR_WITNESS": str(witness)}
+
+    def faults(environment: dict[str, str]) -> list[str]:
+        findings = examine(load_settings(environment), "aggregator")
+        return [finding.fault for finding in findings if "witness" in finding.fault]
+
+    with opened(folder):
+        pass
+    assert faults(settings) == []  # it never had one
+    for _ in range(2):
+        with opened(folder, witness=witness) as aggregator, aggregator.database.read() as reading:
+            actions = [row.action for row in reading.execute(store.audit.select())]
+        assert actions == ["store.witnessed"]
+    assert WITNESS_UNSET not in caplog.text
+    assert (faults(settings), faults(witnessed)) == ([WITNESS_UNSET], [])
+    with opened(folder):
+        assert WITNESS_UNSET in caplog.text
+    assert faults(settings) == [WITNESS_UNSET]
 
 
 def test_a_witness_that_can_not_be_written_is_named(tmp_path: Path) -> None:

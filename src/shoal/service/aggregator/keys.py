@@ -37,9 +37,10 @@ from shoal.wire import report_capability
 
 KEY_BYTES = 32
 COPIED = (
-    "the folder was put back from a copy, or moved. Nobody remembers rounds that were played after "
-    "a copy was made: they would be released again. Open each such round and abandon it before any "
-    "report: shoal campaign open NAME, then shoal campaign abandon NAME --yes"
+    "the folder was put back from a copy, or moved. If it was only moved, nothing is to be done. "
+    "Nobody remembers rounds that were played after a copy was made: they would be released again. "
+    "Open each such round and abandon it before any report: shoal campaign open NAME, then shoal "
+    "campaign abandon NAME --yes"
 )
 
 _PLANS = select(store.rounds.c.id, store.rounds.c.plan_hash, store.rounds.c.secret_mark)

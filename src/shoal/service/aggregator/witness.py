@@ -6,7 +6,8 @@ volume, that snapshots of the folder leave alone. It is written before a release
 read at the start: a round that may have been released, and that the store does not hold as
 released, is abandoned.
 
-It also has the last entry of the audit log, so that entries that were cut off show.
+It also has the last entry of the audit log, so that entries that were cut off show. And the audit
+log says that there is a witness, so that a start without it shows too.
 """
 
 import logging
@@ -22,6 +23,12 @@ from shoal.service.aggregator.epochs import abandon_through
 from shoal.service.problems import STORE_UNAVAILABLE, ProblemError
 from shoal.service.store import Database
 from shoal.service.store import aggregator as store
+
+WITNESSED = "store.witnessed"  # the audit log's entry of the first start with a witness
+WITNESS_UNSET = (
+    "the service ran with a witness before, and aggregator.witness is not set: nobody outside the "
+    "folder remembers what is released from now on. Set it to the same file again"
+)
 
 log = logging.getLogger("shoal.service")
 
@@ -68,6 +75,8 @@ class Witness:
                     log.warning("rounds are abandoned, as the witness knows of them: %d", n_rounds)
                     details = {"through": number, "rounds": n_rounds, "why": "the witness is ahead"}
                     audit_log.append(connection, "round.abandon", campaign=name, now=now, **details)
+            if not was_witnessed(connection):
+                audit_log.append(connection, WITNESSED, now=now)
             self._write(connection)
 
     def _write(self, connection: Connection) -> None:
@@ -89,6 +98,20 @@ def read_statement(file: Path) -> Statement:
         return Statement()
     except (OSError, msgspec.DecodeError):
         raise ShoalError(f"witness must be a file by Shoal, or a new one; got {file}.") from None
+
+
+def was_witnessed(connection: Connection) -> bool:
+    """Return whether the service has ever run with a witness."""
+    table = store.audit
+    query = select(table.c.number).where(table.c.action == WITNESSED).limit(1)
+    return connection.scalar(query) is not None
+
+
+def warn_if_missing(database: Database) -> None:
+    """Log that there was a witness, for a start without one."""
+    with database.read() as connection:
+        if was_witnessed(connection):
+            log.warning("%s", WITNESS_UNSET)
 
 
 def check(connection: Connection, statement: Statement) -> str:
