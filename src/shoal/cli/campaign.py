@@ -105,7 +105,7 @@ def open(  # noqa: A001
     with connect(options, "operator") as client:
         campaign = client.campaign(name)
         if number is None:
-            number = campaign["round"] + (campaign["state"] != "wanted")
+            number = campaign["round"] + (campaign["state"] not in ("wanted", "open"))
         yes = yes or campaign["state"] == "archived"  # which the service refuses by name
         if number > campaign["round"] and campaign["learner"] == "ahead":
             raise click.ClickException(_not_open(number, campaign))  # and nothing was asked for

@@ -120,21 +120,32 @@ def find_token(file: Path | None, role: str) -> tuple[str, str]:
     It is SHOAL_TOKEN, the role's own variable, or the role's line of a file of tokens.
     """
     name = f"SHOAL_{role.upper()}_TOKEN"
-    if file is None:
-        for variable in ("SHOAL_TOKEN", name):
-            if token := os.environ.get(variable):
-                return token, f"the environment variable {variable}"
-        file = Path(os.environ.get("SHOAL_DATA") or "shoal-data") / "tokens.env"
+    if file is not None:
+        return _read_token(file, name), f"the line {name} in {file}"
+    for variable in ("SHOAL_TOKEN", name):
+        if token := os.environ.get(variable):
+            return token, f"the environment variable {variable}"
+    file = Path(os.environ.get("SHOAL_DATA") or "shoal-data") / "tokens.env"
     try:
-        lines = dict(line.split("=", 1) for line in file.read_text().splitlines() if "=" in line)
-    except OSError:
-        lines = {}
-    if name not in lines:
+        return _read_token(file, name), f"the line {name} in {file}"
+    except InvalidInputError:
         raise InvalidInputError(
             f"SHOAL_TOKEN must be the token of role {role}; neither it nor {name} is set, and "
             f"{file} does not have it."
-        )
-    return lines[name], f"the line {name} in {file}"
+        ) from None
+
+
+def _read_token(file: Path, name: str) -> str:
+    """Return a token of a file of tokens, or refuse the file."""
+    try:
+        lines = file.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise InvalidInputError(f"tokens must be a file of tokens; {file}: {reason}.") from None
+    tokens = dict(line.split("=", 1) for line in lines if "=" in line)
+    if name not in tokens:
+        raise InvalidInputError(f"tokens must be a file with a line {name}=...; {file} has none.")
+    return tokens[name]
 
 
 def show(options: RemoteOptions, value: Any, text: str) -> None:
