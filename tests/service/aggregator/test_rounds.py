@@ -83,6 +83,33 @@ def test_a_round_or_a_campaign_that_is_not_there_is_refused(aggregator: Aggregat
     assert refusal(rounds.freeze, "news", 1, PLAN) == "unknown-round"
     assert refusal(rounds.latest, "other") == "unknown-campaign"
     assert refusal(rounds.fetch, "news", None) == "round-not-open"
+    with pytest.raises(ProblemError, match=r"None was asked for yet; got round 1\.$"):
+        rounds.get("news", 1)
+    rounds.request("news", 1)
+    for number in (0, 2):
+        with pytest.raises(ProblemError, match=rf"The last is round 1; got round {number}\.$"):
+            rounds.get("news", number)
+
+
+def test_of_rounds_that_were_abandoned_at_once_each_is_abandoned(aggregator: Aggregator) -> None:
+    begin(aggregator)
+    rounds = aggregator.rounds
+    rounds.request("news", 1)
+    rounds.freeze("news", 1, PLAN)
+    aggregator.epochs.sync_learner({"news": LearnerProgress(6, 5, 6)})
+    assert aggregator.epochs.abandon("news", 6) == 6
+    assert [(rounds.get("news", n).number, rounds.get("news", n).state) for n in (1, 3, 6)] == [
+        (1, "abandoned"), (3, "abandoned"), (6, "abandoned")
+    ]  # fmt: skip
+    for action in (rounds.plan, aggregator.releases.read, aggregator.releases.close_round):
+        assert refusal(action, "news", 3) == "round-abandoned"
+    assert refusal(rounds.freeze, "news", 3, PLAN) == "round-not-open"
+    assert refusal(rounds.get, "news", 7) == "unknown-round"
+    rounds.request("news", 7)
+    with aggregator.database.write() as connection:  # as of a damaged store
+        row = store.rounds.c.number == 6
+        connection.execute(store.rounds.delete().where(row))
+    assert refusal(rounds.get, "news", 3) == "unknown-round"  # not the wanted round 7
 
 
 @pytest.mark.parametrize(

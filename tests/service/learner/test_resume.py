@@ -14,10 +14,11 @@ from tests.support.service import users
 from tests.support.stores import Stores
 
 from shoal import wire
-from shoal.client import ServiceError
+from shoal.client import Round, ServiceError
 from shoal.service.learner import calls
 from shoal.service.learner.service import Learner
 from shoal.service.store import Database
+from shoal.service.store import aggregator as store
 from shoal.service.store.backup import back_up, restore
 from shoal.wire import LearnerProgress
 
@@ -144,6 +145,7 @@ from shoal.service.learner.run import Records
 from shoal.service.learner import calls
 from shoal.service.learner.service import Learner
 from shoal.service.store import Database
+from shoal.service.store import aggregator as store
 
 Records.keep_learnt = lambda *args, **kwargs: os.kill(os.getpid(), signal.SIGKILL)
 store, url, token = sys.argv[1:]
@@ -199,12 +201,14 @@ def test_rounds_that_a_restored_aggregator_never_heard_of_are_skipped(
         operator = live.client("operator")
         assert operator.abandon("news", through=90_000)["abandoned"] == 89_999
         assert operator.campaign("news")["round"] == 90_000
-        with pytest.raises(ServiceError) as caught:
-            operator.round("news", 500)
-        assert caught.value.name == "unknown-round"
-        with pytest.raises(ServiceError) as caught:
-            operator.open_round("news", 2, wait=0)
-        assert caught.value.name == "unknown-round"
+        assert operator.round("news", 500) == Round(500, "abandoned")
+        assert operator.open_round("news", 2, wait=0) == Round(2, "abandoned")
+        for number in (500, 90_000):
+            with pytest.raises(ServiceError) as caught:
+                live.client("analyst").release("news", number)
+            assert caught.value.name == "round-abandoned"
+        with live.aggregator.database.read() as connection:
+            assert len(connection.execute(store.rounds.select()).all()) == 2
 
 
 def test_a_release_is_shown_once_the_learner_has_it_on_record(sqlite_stores: Stores) -> None:

@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -280,8 +280,7 @@ class Rounds:
     def all_reported(self, round_: RoundRecord) -> bool:
         """Return whether everyone in an open round has reported; for the schedule only."""
         _, plan = self.plan(round_.campaign, round_.number)
-        table = store.reports
-        query = select(func.count()).select_from(table).where(table.c.round_id == round_.id)
+        query = select(func.count()).where(store.reports.c.round_id == round_.id)
         with self._database.read() as connection:
             return connection.scalar(query) == int((plan.arms >= 0).sum())
 
@@ -307,12 +306,16 @@ class Rounds:
 
 def find(connection: Connection, campaign: str, number: int, *, lock: bool = False) -> RoundRecord:
     """Return a round, or refuse its number; ``lock`` keeps others from changing it."""
+    # Of rounds that were abandoned at once the last alone has a row, which stands for all of them.
     table = store.rounds
-    query = select(*_COLUMNS).where(table.c.campaign == campaign, table.c.number == number)
+    query = select(*_COLUMNS).where(table.c.campaign == campaign, table.c.number >= number)
+    query = query.order_by(table.c.number).limit(1)
     row = connection.execute(query.with_for_update() if lock else query).first()
-    if row is None:
-        raise ProblemError(problems.UNKNOWN_ROUND, f"Got round {number}.")
-    return RoundRecord(*row)
+    if row is None or number < 1 or (row.number > number and row.state != ABANDONED):
+        last = latest(connection, campaign)
+        rule = f"The last is round {last.number}" if last else "None was asked for yet"
+        raise ProblemError(problems.UNKNOWN_ROUND, f"{rule}; got round {number}.")
+    return replace(RoundRecord(*row), number=number)
 
 
 def latest(connection: Connection, campaign: str) -> RoundRecord | None:
@@ -361,7 +364,6 @@ def _load_plan(connection: Connection, place: tuple[str, int]) -> tuple[int, Fro
 def _open(
     connection: Connection, round_id: int, plan: FrozenPlan, proposal: str, *, now: int
 ) -> None:
-    table = store.rounds
     row = {
         "state": OPEN,
         "plan_hash": plan.hash,
@@ -370,7 +372,7 @@ def _open(
         "groups": plan.groups.tobytes(),
         "opened_at": now,
     }
-    connection.execute(update(table).where(table.c.id == round_id).values(row))
+    connection.execute(update(store.rounds).where(store.rounds.c.id == round_id).values(row))
 
 
 def abandon(connection: Connection, round_id: int, *, now: int) -> None:
