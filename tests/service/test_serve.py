@@ -305,7 +305,10 @@ def test_a_second_aggregator_on_a_store_is_refused_whatever_its_key_file(
         assert first.stdout.readline().startswith("Tokens of admin")
         done = attempt("aggregator", **other)
         assert done.returncode == 2
-        assert "another one has this store" in done.stderr
+        assert "another one has the store " in done.stderr
+        assert (stores.aggregator.removeprefix("sqlite:///") in done.stderr) is (
+            stores.aggregator.startswith("sqlite")
+        )
         assert not (tmp_path / "second" / "aggregator.key").exists()
         first.kill()
     with role("--new-tokens", "aggregator", **other) as second:  # the lock went with the process

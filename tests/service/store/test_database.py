@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import psycopg
+import pytest
 from tests.support.stores import as_user
+
+from shoal.errors import ShoalError
+from shoal.service.store import Database
 
 HOLDER = """
 import sys
@@ -36,3 +42,13 @@ def test_a_process_whose_lock_on_postgresql_is_lost_ends(postgres: str) -> None:
         assert ended == [(True,)]
         assert process.wait(120) == 1
         assert "the connection that holds the store is lost" in process.stderr.read()
+
+
+def test_a_store_that_another_process_has_is_named(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path}/aggregator.db")
+    database.create()
+    database.hold()
+    rule = f"another one has the store {tmp_path}/aggregator.db."
+    with pytest.raises(ShoalError, match=re.escape(rule)):
+        Database(f"sqlite:///{tmp_path}/aggregator.db").hold()
+    (tmp_path / "aggregator.db.lock").unlink()

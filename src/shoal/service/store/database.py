@@ -271,7 +271,7 @@ def _hold_sqlite(engine: Engine) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise _taken() from None
+        raise _taken(str(file)) from None
 
 
 def _hold_postgresql(engine: Engine) -> None:
@@ -283,7 +283,7 @@ def _hold_postgresql(engine: Engine) -> None:
     except OperationalError as error:
         connection.invalidate()
         if getattr(error.orig, "sqlstate", None) == _NOT_AVAILABLE:
-            raise _taken() from None
+            raise _taken(engine.url.render_as_string()) from None  # without the password
         raise
     threading.Thread(target=_watch, args=(connection,), daemon=True).start()
 
@@ -303,8 +303,10 @@ def _watch(connection: Connection) -> None:
             os._exit(1)
 
 
-def _taken() -> ShoalError:
-    return ShoalError("database must be served by one process alone; another one has this store.")
+def _taken(place: str) -> ShoalError:
+    return ShoalError(
+        f"database must be served by one process alone; another one has the store {place}."
+    )
 
 
 DIALECTS = {
