@@ -114,7 +114,7 @@ def test_a_campaign_is_made_enrolled_and_played_on_the_pages(
         expect(page.locator("#min_group_size-error")).to_be_empty()
         page.get_by_label("Nothing in a campaign").check()
         page.get_by_role("button", name="Create the campaign").click()
-        expect(page.get_by_text("Nothing has been released yet")).to_be_visible()
+        expect(page.get_by_text("No curves yet")).to_be_visible()
         page.get_by_role("link", name="Users").click()
         page.get_by_label("CSV file", exact=True).set_input_files(file)
         page.get_by_label("A user’s seat").check()

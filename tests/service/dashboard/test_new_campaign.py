@@ -17,7 +17,7 @@ def test_a_campaign_is_made_from_the_form(live: Live, operator: Visitor) -> None
     assert made.schedule.close_after_hours == 6.5
     assert made.noise is not None
     assert made.noise.epsilon == 0.5
-    assert "Nothing has been released yet" in operator.http.get("/campaigns/push").text
+    assert "No curves yet" in operator.http.get("/campaigns/push").text
 
 
 @pytest.mark.parametrize(

@@ -252,8 +252,8 @@ def _reference(series: Series, campaign: Campaign) -> str:
     return (
         f" The holdout, users drawn at random who play the best arm so far: {lift.reference:.3f} "
         f"over the last {lift.n_rounds} rounds, about {number(lift.n_users)} reporters in each. "
-        f"Others get {signed(lift.mean)} more, with 95 % confidence {signed(lift.low)} to "
-        f"{signed(lift.high)}; the interval is {how}."
+        f"Others differ from that by {signed(lift.mean)}, with 95 % confidence "
+        f"{signed(lift.low)} to {signed(lift.high)}; the interval is {how}."
     )
 
 
@@ -266,8 +266,9 @@ def _smallest(texts: dict[str, str], series: Series) -> str:
 def _estimates(series: Series, campaign: Campaign) -> str:
     if series.estimates.by_learner:
         users = (
-            " Beside it: for which share of users the arm is their best, and how much users "
-            "differ on it (a deviation), by the learner's belief over a sample of users."
+            " The table and the CSV file also say for which share of users the arm is their best, "
+            "and how much users differ on it (a deviation), by the learner's belief over a sample "
+            "of users."
             if np.isfinite(series.estimates.best).any()
             else ""
         )
