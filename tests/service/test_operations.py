@@ -337,6 +337,7 @@ def test_backup_and_restore_are_commands(sqlite_stores: Stores, tmp_path: Path) 
     alone = {name: f"sqlite:///{tmp_path}/alone-{name}.db" for name in moved if "DATABASE" in name}
     restored = run("restore", "aggregator", file, **alone)
     assert "Warning: there is no learner's store" in restored.output
+    assert "That one alone remembers the rounds since the backup" in restored.output
     moved["SHOAL_AGGREGATOR_DATABASE"] = f"sqlite:///{tmp_path}/newer.db"
     assert run("restore", "aggregator", str(tmp_path / "junk"), **moved).exit_code == 2
 
