@@ -12,7 +12,8 @@ import polars as pl
 import pytest
 
 import shoal
-from shoal import environments, instances, mab
+import shoal.experiments.tune as tuning
+from shoal import environments, experiments, instances, mab
 from shoal.engines import LocalEngine
 from shoal.errors import InvalidInputError, ShoalError
 from shoal.experiments.sweep import configuration
@@ -33,10 +34,14 @@ make_policy: Any = shoal.make_policy
 price: Any = shoal.price
 simulate: Any = shoal.simulate
 clustered: Any = instances.clustered
+linear: Any = instances.linear
+lower_bound: Any = instances.lower_bound
 uniform: Any = instances.uniform
 random_play: Any = RandomPlay
 make_shoal: Any = flagship.make_shoal
 Configuration: Any = configuration.Configuration
+Setting: Any = experiments.Setting
+tune: Any = tuning.tune
 
 PROBLEM = Problem(n_users=6, n_arms=2, min_group_size=3)
 MEANS = np.full((6, 2), 0.5)
@@ -79,12 +84,18 @@ def compared(**more: Any) -> Any:
 
 EXTENDED = (*RandomPlay.changing, "best")
 RNG = r"rng must be a numpy.random.Generator, such as np.random.default_rng\(0\); got "
+COMMON = RNG.replace("rng", "common", 1)
 BAD: dict[str, tuple[Call, str]] = {
     # A seed in place of a generator.
     "a policy's rng": (lambda: make_policy("shoal", PROBLEM, rng=0), RNG + "0"),
     "a class's rng": (lambda: random_play(PROBLEM, rng=0), RNG + "0"),
     "an environment's rng": (lambda: environment(rng=None), RNG + "None"),
     "an instance's rng": (lambda: uniform(6, 2, rng=7), RNG + "7"),
+    "a hard instance's rng": (lambda: lower_bound("too-few-users", rng=0), RNG + "0"),
+    "another hard instance's rng": (lambda: lower_bound("no-clusters", gap=0.1, rng=0), RNG + "0"),
+    "what users share": (lambda: uniform(6, 2, rng=rng(), common=3), COMMON + "3"),
+    "what linear users share": (lambda: linear(6, 2, rng=rng(), common=3), COMMON + "3"),
+    "what clusters share": (lambda: clustered(6, 2, rng=rng(), common=0), COMMON + "0"),
     "a decomposition's rng": (
         lambda: decompose([[True]] * 4, 2, min_crowd=2, rng=1),
         RNG + "1",
@@ -182,15 +193,23 @@ BAD: dict[str, tuple[Call, str]] = {
     ),
     "users of other means": (
         lambda: simulate("random", MEANS, n_users=50, **RULES),
-        "n_users must be left out beside means, which have 6; got 50",
+        "n_users must be left out beside means, or be their number, 6; got 50",
     ),
     "arms of other means": (
         lambda: compared(means=MEANS, n_arms=3),
-        "n_arms must be left out beside means, which have 2; got 3",
+        "n_arms must be left out beside means, or be their number, 2; got 3",
     ),
     "a truth value as a count": (
         lambda: Problem(n_users=True, n_arms=2, min_group_size=1),
         "n_users must be a whole number of at least 1; got True",
+    ),
+    "a word as bounded": (
+        lambda: Problem(20, 3, 4, bounded="no"),
+        "bounded must be true or false; got 'no'",
+    ),
+    "a guarantee for many users": (
+        lambda: make_shoal(Problem(300, 2, 3, 50), rng=rng(), guarantee=True),
+        "shards of more than 256 users; got drift=0.0 and 300 users",
     ),
     "a fraction of a user": (
         lambda: Problem(np.float64(2.5), 2, 1),
@@ -252,7 +271,43 @@ BAD: dict[str, tuple[Call, str]] = {
     ),
     "a string of sizes": (
         lambda: priced(min_group_sizes="5,10"),
-        "min_group_size must be a whole number of at least 1; got '5'",
+        "min_group_sizes must be a whole number of at least 1; got '5,10'",
+    ),
+    "a size that is a float": (
+        lambda: priced(min_group_sizes=[5.0]),
+        "min_group_sizes must be a whole number of at least 1; got 5.0. Write 5",
+    ),
+    "a single size that is a float": (
+        lambda: priced(min_group_sizes=5.0),
+        "min_group_sizes must be a whole number of at least 1; got 5.0. Write 5",
+    ),
+    "no sizes": (
+        lambda: price(rate=0.2, n_users=40, n_arms=2, horizon=5),
+        "min_group_sizes must be a whole number of at least 1; got None",
+    ),
+    "sizes under the name of one": (
+        lambda: price(rate=0.2, n_users=40, n_arms=2, horizon=5, min_group_size=[2, 5]),
+        r"min_group_size must be left out of price, which has min_group_sizes; got \[2, 5\]",
+    ),
+    "a whole setting's instance beside a rate": (
+        lambda: priced(setting=Setting(**RULES, n_users=40, n_arms=2, instance="linear")),
+        "instance must be left out of price, which has a rate; got 'linear'",
+    ),
+    "a whole setting's instance beside means": (
+        lambda: price(
+            means=MEANS,
+            min_group_sizes=2,
+            setting=Setting(**RULES, n_users=6, n_arms=2, instance="linear"),
+        ),
+        "instance must be left out of price, which has means; got 'linear'",
+    ),
+    "means that a rate does not have": (
+        lambda: priced(setting=Setting(**RULES, n_users=40, n_arms=2, instance="given")),
+        "instance must be left out of price, which has a rate; got 'given'",
+    ),
+    "options of instances beside a rate": (
+        lambda: priced(instance_options={"rate": 0.3}),
+        "instance_options must be left out of price, which has a rate; got {'rate': 0.3}",
     ),
     # Means.
     "means with NaN": (
@@ -279,6 +334,39 @@ BAD: dict[str, tuple[Call, str]] = {
     "the same policy twice": (
         lambda: compared(policies=["random", "random"]),
         r"policies must differ; got \['random', 'random'\]",
+    ),
+    "a list as the options of policies": (
+        lambda: compared(options=[1]),
+        r"options must be a mapping of policies to their options; got \[1\]",
+    ),
+    "no options of a policy": (
+        lambda: compared(options={"random": None}),
+        "options of 'random' must be a mapping of names to values; got None",
+    ),
+    "a list as the options of a sweep": (
+        lambda: Configuration(policies="random", options=[1]),
+        r"options must be a mapping of policies to their options; got \[1\]",
+    ),
+    "options of a policy that is not played": (
+        lambda: compared(options={"elimination-lp": {"gamma": 3}}),
+        "policy with options must be one of those that are played, random; got 'elimination-lp'",
+    ),
+    "no policies": (
+        lambda: compared(policies=None),
+        "policies must be a name or a list of them; got None",
+    ),
+    "a number as instances": (
+        lambda: compared(instances=3),
+        "instances must be a name or a list of them; got 3",
+    ),
+    "no policies to tune": (
+        lambda: tune(policies=None),
+        "policies must be a name or a list of them; got None",
+    ),
+    "a list in the policies to tune": (lambda: tune(policies=[["x"]]), "policy must be a known"),
+    "a number as instances to tune on": (
+        lambda: tune(instances=3),
+        "instances must be a name or a list of them; got 3",
     ),
     "instance beside instances": (
         lambda: compared(instance="linear", instances=["uniform"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ import shoal.experiments.tune as tuning
 from shoal import mab
 from shoal.engines import LocalEngine
 from shoal.errors import InvalidInputError
+from shoal.experiments import Comparison, Setting
 from shoal.experiments import simulate_shards as _simulate_shards
 from shoal.experiments.sweep import Configuration
 from shoal.experiments.sweep import sweep as _sweep
+from shoal.instances import load_means as _load_means
 from shoal.instances.population import Population
 
 # The calls are wrong on purpose, and no type checker is to say so.
@@ -30,6 +33,8 @@ simulate: Any = shoal.simulate
 simulate_shards: Any = _simulate_shards
 sweep: Any = _sweep
 tune: Any = tuning.tune
+greedy: Any = Greedy
+load_means: Any = _load_means
 draw: Any = Population.draw
 
 MEANS = np.full((6, 2), 0.5)
@@ -40,6 +45,11 @@ HERE = LocalEngine(n_workers=1)
 class Unrandom(Greedy):
     def __init__(self, problem: Any, *, epsilon: float = 0.1) -> None:
         super().__init__(problem, rng=np.random.default_rng(0), epsilon=epsilon)
+
+
+class Halved(Greedy):
+    def __init__(self, problem: Any, *, rng: np.random.Generator, share: float = 0.2) -> None:
+        super().__init__(problem, rng=rng, epsilon=share / 2)
 
 
 def learner(policy: Any = "random", **options: Any) -> Any:
@@ -136,6 +146,40 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: learner().save(3),
         "path must be a file that can be written; got 3: ",
     ),
+    "means as the file of means": (
+        lambda: load_means(MEANS),
+        r"path must be that of a file; got array\(\[\[0.5, 0.5\], .*\)",
+    ),
+    "a number as a saved policy": (
+        lambda: shoal.load_policy(3),  # type: ignore[arg-type]
+        "path must be that of a file; got 3",
+    ),
+    "a number as the folder of a comparison": (
+        lambda: Comparison.read(3),  # type: ignore[arg-type]
+        "folder must be that of a folder; got 3",
+    ),
+    "a number to write a comparison to": (
+        lambda: Comparison(None, None, {}).write(3),  # type: ignore[arg-type]
+        "folder must be that of a folder; got 3",
+    ),
+    "a number as the folder of a sweep": (
+        lambda: sweep(Configuration(policies="random"), 3),
+        "out must be that of a folder; got 3",
+    ),
+    "a number as a saved roster": (lambda: Roster.load(3), "path must be that of a file; got 3"),
+    "an unknown option of a partial": (
+        lambda: simulate(partial(greedy, eps=0.3), MEANS, **RULES),
+        "option of 'Greedy' must be a known name; got 'eps': did you mean 'epsilon'",
+    ),
+    "a partial of something else": (
+        lambda: simulate(partial(int, base=2), MEANS, **RULES),
+        "policy must be a known name, module:Class, a subclass .*; got functools.partial",
+    ),
+    "a constructor that fails": (
+        lambda: simulate(Halved, MEANS, options={"share": "x"}, **RULES),
+        "policy 'Halved' must take its problem and options; got TypeError: unsupported operand "
+        r".*: 'str' and 'int' \(.*test_refusals.py, line \d+, in __init__\)",
+    ),
     "a number to save a roster to": (
         lambda: Roster(["ana"], arms=["x"]).save(3),
         "path must be a file that can be written; got 3: ",
@@ -162,6 +206,16 @@ def test_tune_takes_one_name_as_compare_does(monkeypatch: pytest.MonkeyPatch) ->
     assert list(choices["chosen"]) == ["linear"]
     assert choices == tune(instance="linear", **shared)
     assert list(tune(**shared)["chosen"]) == ["uniform", "linear"]
+
+
+def test_tune_plays_the_instances_of_a_whole_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(tuning.GRID, "explore-then-commit", {"exploration": [0.3]})
+    shared: dict[str, Any] = {"policies": "explore-then-commit", "n_runs": 1, "engine": HERE}
+    setting = Setting(
+        n_users=12, n_arms=3, min_group_size=2, horizon=20, instance="clustered",
+        instance_options={"rate": 0.3},
+    )  # fmt: skip
+    assert list(tune(setting=setting, **shared)["chosen"]) == ["clustered"]
 
 
 def test_a_bandit_in_the_manner_of_mabwiser_has_a_short_repr() -> None:

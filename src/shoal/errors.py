@@ -30,6 +30,16 @@ def unwritable(path: object, error: Exception) -> InvalidInputError:
     return InvalidInputError(f"path must be a file that can be written; got {path!r}: {reason}.")
 
 
+def type_of(value: object) -> str:
+    """Name the type of a value, for messages where the value itself would be too long.
+
+    >>> type_of([1, 2]), type_of(3)
+    ('a list', 'an int')
+    """
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeio' else 'a'} {name}"
+
+
 class LostTaskError(ShoalError):
     """A task that killed its workers time after time."""
 

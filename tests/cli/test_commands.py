@@ -234,6 +234,18 @@ def test_tune_writes_its_file_once(tmp_path: Path) -> None:
             "out must lie in a folder that exists; 'nowhere' does not",
         ),
         (["compare", "-o", "elimination-lp.gama=3"], "did you mean 'gamma'"),
+        (
+            ["compare", "--policies", "random", "-o", "elimination-lp.gamma=3"],
+            "policy with options must be one of those that are played, random; got 'elimination",
+        ),
+        (["compare", "--policies", ","], "--policies must name at least one; got ','"),
+        (["compare", "--policies", ""], "--policies must name at least one; got ''"),
+        (["compare", "--instances", " ,"], "--instances must name at least one; got ' ,'"),
+        (["tune", "--policies", ","], "--policies must name at least one; got ','"),
+        (
+            [*PRICE, "--rate", "0.1", "--users", "9", "--arms", "2", "--min-group-size", ","],
+            "--min-group-size must name at least one; got ','",
+        ),
         (["compare", "--workers", "0"], "workers must be a whole number of at least 1"),
         (["compare", "--policies", "ucb", "-o", "gamma=1"], "option must be POLICY.NAME=VALUE"),
         (["compare", "--policies", "ucb", "-o", "ucc.gamma=1"], "did you mean 'ucb'"),
@@ -257,7 +269,7 @@ def test_other_numbers_than_those_of_the_means_are_refused(
     assert run(*command, *known, "--users", "3").exit_code == 0
     done = run(*command, *known, "--users", "50")
     assert done.exit_code == 2
-    assert "n_users must be left out beside means, which have 3; got 50." in done.stderr
+    assert "n_users must be left out beside means, or be their number, 3; got 50." in done.stderr
     option = "--instance" if command[0] == "simulate" else "--instances"
     done = run(*command, *known, option, "linear")
     assert done.exit_code == 2

@@ -94,6 +94,7 @@ def test_ctrl_c_ends_every_process_removes_the_folder_and_ends_the_story(
     said = re.search(r"Watch it at (http://\S+)/ ", demo.stdout.readline())
     assert said is not None
     headers = {"Authorization": f"Bearer {demo.stdout.readline().strip()}"}
+    assert demo.stdout.readline() == "It ends by itself; Ctrl-C ends it before.\n"
     ends = time.monotonic() + 120
     number = 0
     while number < 3 and time.monotonic() < ends:

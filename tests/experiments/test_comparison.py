@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,29 @@ def test_a_whole_setting_may_be_passed_and_changed() -> None:
     shared = {"policies": SMALL["policies"], "n_runs": SMALL["n_runs"], "engine": HERE}
     changed = compare(setting=setting, horizon=SMALL["horizon"], **shared)
     assert changed.records.equals(compare(**SMALL, engine=HERE).records)
+
+
+def test_the_instances_of_a_whole_setting_are_played() -> None:
+    shared = SMALL | {"policies": "random", "n_runs": 2, "engine": HERE}
+    problem = {name: shared.pop(name) for name in ("n_users", "n_arms", "min_group_size")}
+    linear = Setting(**problem, horizon=300, instance="linear")
+    assert compare(setting=linear, **shared).config["instances"] == ["linear"]
+    assert compare(setting=linear, instance="uniform", **shared).config["instances"] == ["uniform"]
+    options = {"rate": 0.3}
+    clustered = replace(linear, instance="clustered", instance_options=options)
+    by_name = {"instance": "clustered", "instance_options": options}
+    whole, named = compare(setting=clustered, **shared), compare(**shared | problem | by_name)
+    assert whole.config["instances"] == ["clustered"]
+    assert whole.records.equals(named.records)
+    with pytest.raises(UnknownNameError, match=r"option of instance 'uniform' .* got 'rate'"):
+        compare(setting=clustered, instance="uniform", **shared)
+
+
+def test_a_whole_settings_instances_decide_the_tuned_options_beside_means() -> None:
+    setting = Setting(n_users=12, n_arms=3, min_group_size=2, horizon=50, instance="linear")
+    run = simulate("elimination-lp", np.eye(12, 3), setting=setting)
+    assert run.options == tuned_options("linear", "elimination-lp")
+    assert run.options != tuned_options("uniform", "elimination-lp")
 
 
 def test_two_partials_of_one_class_are_told_to_have_names() -> None:

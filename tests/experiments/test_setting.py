@@ -1,16 +1,20 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
+from shoal.engines import LocalEngine
 from shoal.errors import InvalidInputError, UnknownNameError
-from shoal.experiments import Setting, compare
+from shoal.experiments import Setting, compare, simulate, simulate_shards
 from shoal.experiments.setting import PAPER_SETTING, SettingOptions, make_setting
 
+HERE = LocalEngine(n_workers=1)
 SMALL: dict[str, Any] = {"n_users": 12, "n_arms": 3, "min_group_size": 2, "horizon": 50}
 
 
@@ -85,6 +89,46 @@ def test_means_in_place_of_an_instance_are_refused() -> None:
 
 
 def test_an_unknown_option_of_an_instance_is_refused() -> None:
-    setting = replace(PAPER_SETTING, instance="clustered", instance_options={"clusters": 3})
     with pytest.raises(UnknownNameError, match=r"option of instance 'clustered' .*'n_clusters'"):
-        setting.draw()
+        replace(PAPER_SETTING, instance="clustered", instance_options={"clusters": 3})
+    with pytest.raises(UnknownNameError, match=r"option of instance 'given' .*: there are none"):
+        Setting(**SMALL, instance="given", instance_options={"rate": 0.1})
+
+
+@pytest.mark.parametrize("options", [None, "x", 3])
+def test_options_of_an_instance_must_be_a_mapping(options: Any) -> None:
+    rule = "instance_options must be a mapping of names to values; got "
+    with pytest.raises(InvalidInputError, match=rule + repr(options)):
+        Setting(**SMALL, instance_options=options)
+
+
+def test_means_of_ones_own_can_not_be_drawn() -> None:
+    setting = Setting(**SMALL, instance="given")
+    draws: list[Callable[[], Any]] = [
+        setting.draw,
+        lambda: simulate("random", setting=setting),
+        lambda: simulate_shards("random", n_shards=2, setting=setting),
+        lambda: compare(policies="random", n_runs=1, setting=setting),
+    ]
+    for draw in draws:
+        with pytest.raises(
+            UnknownNameError, match=r"instance must be .* 'given': .* means=\.\.\. "
+        ):
+            draw()
+
+
+def test_a_whole_setting_beside_means_must_be_theirs() -> None:
+    wrong, right = Setting(**SMALL), Setting(**SMALL | {"n_users": 5}, instance="given")
+    shared: dict[str, Any] = {"policies": "random", "n_runs": 1, "engine": HERE}
+    means = np.full((5, 3), 0.5)
+    rule = "n_users must be left out beside means, or be their number, 5; got 12"
+    for play in (partial(simulate, "random", means), partial(compare, means=means, **shared)):
+        with pytest.raises(InvalidInputError, match=rule):
+            play(setting=wrong)
+        play(setting=wrong, n_users=5)
+        play(setting=right)
+    drawn = replace(right, instance="clustered", instance_options={"rate": 0.3})
+    with pytest.raises(InvalidInputError, match="instance_options must be left out beside means"):
+        simulate("random", means, setting=drawn)
+    with pytest.raises(InvalidInputError, match="instance must be left out beside means; got 'cl"):
+        compare(means=means, setting=drawn, **shared)

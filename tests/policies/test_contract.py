@@ -16,11 +16,13 @@ from shoal.errors import InvalidInputError
 from shoal.model import Feedback, Plan, Problem
 from shoal.policies import POLICIES, Policy, make_policy
 from shoal.policies.base import Choice
+from shoal.policies.baselines import RandomPlay
 from shoal.policies.contract import (
     CHECKS,
     continues_from_its_state,
     keeps_to_what_is_allowed,
     repeats_itself_under_a_seed,
+    shows_its_estimates_as_arm_means,
     treats_shards_apart,
 )
 
@@ -88,6 +90,15 @@ def test_the_contract_finds_a_broken_policy(fault: str, check: str) -> None:
     checks = {c.__name__: c for c in CHECKS}
     with pytest.raises(AssertionError):
         checks[check](partial(Hasty, fault=fault))
+
+
+def test_what_a_policy_shows_must_be_arm_means() -> None:
+    class Numbered(RandomPlay):
+        def arm_means(self, present: Any) -> Any:
+            return 3
+
+    with pytest.raises(AssertionError, match=r"arm_means must return ArmMeans .* \(3,\).*got 3"):
+        shows_its_estimates_as_arm_means(Numbered)
 
 
 def test_a_policy_with_randomness_of_its_own_is_found() -> None:

@@ -18,7 +18,7 @@ from shoal.cli.main import main
 from shoal.engines import LocalEngine
 from shoal.errors import InvalidInputError, ShoalError, UnknownNameError
 from shoal.experiments import compare, price, simulate, simulate_shards
-from shoal.experiments.sweep import Configuration, read_sweep, status, sweep
+from shoal.experiments.sweep import Configuration, read_configuration, read_sweep, status, sweep
 from shoal.experiments.tune import tune
 from shoal.model import Feedback, Plan, Problem
 from shoal.policies import Policy, find_policy, own
@@ -361,6 +361,29 @@ def test_arguments_of_other_types_are_named_by_a_sweep(tmp_path: Path) -> None:
     for name, value in {"runs": [1, 2], "users": "many"}.items():
         with pytest.raises(InvalidInputError, match=f"^{name} must be a whole number"):
             Configuration(policies=["random"], **{name: value})  # type: ignore[arg-type]
+
+
+def test_the_command_line_names_the_class_whose_constructor_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    constructor = """
+    def __init__(self, problem, *, rng, epsilon=0.1):
+        super().__init__(problem, rng=rng, epsilon=epsilon / 2)
+"""
+    (tmp_path / "failing_here.py").write_text(SOURCE.format(word="here") + constructor)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("")
+    done = CliRunner().invoke(main, ["simulate", "failing_here:Mine", "-o", "epsilon=x"])
+    assert done.exit_code == 2
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("Error:")]
+    assert "policy 'failing_here:Mine' must take its problem and options; got TypeError: " in line
+    assert "failing_here.py, line " in line
+    assert "Traceback" not in done.stderr
+    grid = tmp_path / "sweep.toml"
+    name = "failing_here:Mine"
+    grid.write_text(f'policies = ["{name}"]\n[options."{name}"]\nepsilon = ["x"]\n')
+    with pytest.raises(InvalidInputError, match="policy 'failing_here:Mine' must take its problem"):
+        read_configuration(grid)
 
 
 def test_the_command_line_finds_a_module_in_the_working_folder(

@@ -96,9 +96,10 @@ def command(
         if not as_json:
             n_users, n_arms = story.means.shape
             click.echo(INTRODUCTION.format(users=n_users, arms=n_arms, least=min_group_size))
+            end = "It ends by itself; Ctrl-C ends it before." if seconds else "Ctrl-C ends it."
             click.echo(
                 f"Watch it at {service.url}/ and log in with the analyst's token:\n"
-                f"{service.tokens['analyst']}\nCtrl-C ends it."
+                f"{service.tokens['analyst']}\n{end}"
             )
         try:
             play(watch, people, analyst, seconds=seconds, live=not (headless or as_json))

@@ -36,6 +36,18 @@ def split_names(text: str) -> list[str]:
     return [name.strip() for name in names if name.strip()]
 
 
+def read_names(
+    context: click.Context, option: click.Parameter, text: str | None
+) -> list[str] | None:
+    """Split an option's list; refuse one without any name, which is not the default."""
+    if text is None:
+        return None
+    names = split_names(text)
+    if not names:
+        raise InvalidInputError(f"{option.opts[0]} must name at least one; got {text!r}.")
+    return names
+
+
 def join_names(names: Sequence[str]) -> str:
     r"""Join names into a list that ``split_names`` takes, with quotes for the shell if need be.
 
@@ -152,13 +164,13 @@ def experiment(policies: str, runs: str) -> Callable[[Command], Command]:
             type=NameChoice("instance", many=True),
             default="uniform,linear",
             help="Classes of instances.",
-            callback=lambda context, option, text: split_names(text),
+            callback=read_names,
         ),
         click.option(
             "--policies",
             type=NameChoice("policy", many=True),
             help=f'Policies from "shoal policies", with commas; by default {policies}.',
-            callback=lambda context, option, text: text and split_names(text),
+            callback=read_names,
         ),
         problem,
         click.option("--runs", "n_runs", default=20, help=runs),

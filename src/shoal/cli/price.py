@@ -87,7 +87,7 @@ ADVICE = {
     "min_group_sizes",
     default="1,5,10,20,50",
     help="The least group sizes C to compare.",
-    callback=lambda context, option, text: [_integer(size) for size in options.split_names(text)],
+    callback=lambda *read: [_integer(size) for size in options.read_names(*read) or ()],
 )
 @click.option(
     "--policy",

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from shoal import __version__
 from shoal.engines import Engine
-from shoal.errors import InvalidInputError, ShoalError, UnknownNameError
+from shoal.errors import InvalidInputError, ShoalError
 from shoal.experiments.cells import Cell, ProgressCallback, run_cells, split_runs
 from shoal.experiments.record import Run
 from shoal.experiments.setting import (
@@ -31,15 +31,16 @@ from shoal.experiments.setting import (
     check_arguments,
     check_instance,
     means_hash,
+    named_instance,
     setting_and_means,
 )
 from shoal.experiments.statistics import regret_intervals
-from shoal.model.numbers import shortened, whole_number
+from shoal.model.numbers import as_path, shortened, whole_number
 from shoal.model.plurals import count
 from shoal.notebook import html_table
 from shoal.policies import find_policy
 from shoal.policies.own import PolicyLike, all_options, identity, label
-from shoal.policies.tuned import resolve_options
+from shoal.policies.tuned import check_played, options_by_policy, resolve_options
 
 if TYPE_CHECKING:
     import altair as alt
@@ -73,17 +74,17 @@ def compare(
     ----------
     instances
         Classes of instances, by default both of the paper's; each run draws a new one, the same
-        for every policy. A single one may also be named as ``instance``.
+        for every policy. A single one may be named as ``instance``, or, but for the default, by a
+        whole ``setting``.
     policies
         Each as in ``simulate``; a class that is defined in a notebook is played in this process.
     means
         The caller's own expected rewards, (n_users, n_arms), in place of ``instances``.
     options, tuned
         As in ``simulate``, the options by policy.
-    engine
-        Where the cells run; by default a process per core.
-    progress
-        Called with (what has just finished or "", rounds done, rounds in all).
+    engine, progress
+        Where the cells run, by default a process per core; and what is called with (what has just
+        finished or "", rounds done, rounds in all).
     **setting
         Fields of a ``Setting`` that differ from the paper's, or a whole one as ``setting``.
 
@@ -96,10 +97,10 @@ def compare(
     ['random', 'best-arm', 'random', 'best-arm']
     """
     check_arguments(compare, setting)
+    by_policy = options_by_policy(options, label)
     instances, policies = as_lists(instances, policies, setting, means)
-    by_policy = {label(policy): chosen for policy, chosen in (options or {}).items()}
     check_names(instances, _labels(policies), by_policy)
-    whole, matrix = setting_and_means(setting, means, base=PAPER_SETTING)
+    whole, matrix = setting_and_means(setting, means, base=PAPER_SETTING, instance=instances[0])
     instances = instances if matrix is None else (GIVEN,)
     n_runs = whole_number("n_runs", n_runs)
     resolved = {
@@ -142,22 +143,30 @@ def as_lists(
     means: ArrayLike | None = None,
 ) -> tuple[Sequence[str], list[Any]]:
     """Return both as lists: one name stands for a list of one. Means leave no instances to draw."""
-    for name, value in (("instances", instances), ("instance", setting.get("instance"))):
+    named = named_instance(setting)
+    other = None if isinstance(named, str) and named == GIVEN else named
+    for name, value in (("instances", instances), ("instance", other)):
         if means is not None and value is not None:
             raise InvalidInputError(
                 f"{name} must be left out beside means; got {shortened(value)}."
             )
     if instances is None:
-        instances = (setting["instance"],) if "instance" in setting else PAPER_INSTANCES
+        instances = PAPER_INSTANCES if named is None or means is not None else [named]
     elif "instance" in setting:
         raise InvalidInputError(
             f"instance must be left out beside instances; got {setting['instance']!r}."
         )
     one_policy = isinstance(policies, str) or callable(policies)
     return (
-        [instances] if isinstance(instances, str) else instances,
-        [policies] if one_policy else list(policies),
+        [instances] if isinstance(instances, str) else _as_list("instances", instances),
+        [policies] if one_policy else _as_list("policies", policies),
     )
+
+
+def _as_list(name: str, values: Any) -> list[Any]:
+    if not isinstance(values, Iterable):
+        raise InvalidInputError(f"{name} must be a name or a list of them; got {values!r}.")
+    return list(values)
 
 
 def _labels(policies: Sequence[PolicyLike]) -> list[str]:
@@ -182,8 +191,7 @@ def check_names(
         if len(set(names)) < len(names):
             raise InvalidInputError(f"{kind} must differ; got {list(names)}.")
     for policy in with_options:
-        if policy not in policies:
-            raise UnknownNameError("policy with options", policy, policies)
+        check_played("policy with options", policy, policies)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -234,7 +242,7 @@ class Comparison:
     @classmethod
     def read(cls, folder: str | Path) -> Comparison:
         """Read what ``write`` wrote."""
-        folder = Path(folder)
+        folder = as_path("folder", folder, "folder")
         try:
             config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
             records = pl.read_parquet(folder / "records.parquet")
@@ -297,7 +305,7 @@ class Comparison:
 
     def write(self, folder: str | Path) -> None:
         """Write records.parquet, summary.csv and config.json into a new folder."""
-        with new_folder(Path(folder)) as part:
+        with new_folder(as_path("folder", folder, "folder")) as part:
             self.fill(part)
 
     def fill(self, folder: Path) -> None:

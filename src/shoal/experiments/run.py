@@ -21,6 +21,7 @@ from shoal.experiments.setting import (
     check_arguments,
     check_shape,
     make_setting,
+    named_instance,
 )
 from shoal.kernels import compilation_notice, kernel
 from shoal.model import Plan, Problem, State, Stateful
@@ -92,8 +93,8 @@ def simulate(
         stack = _stack(means)
         _, n_users, n_arms = stack.shape
         check_shape(setting, n_users, n_arms)
-        setting.setdefault("instance", GIVEN)
-        whole = make_setting(setting, n_users=n_users, n_arms=n_arms)
+        instance = named_instance(setting) or GIVEN
+        whole = make_setting(setting, n_users=n_users, n_arms=n_arms, instance=instance)
     chosen = resolve_options(policy, options, instance=whole.instance, tuned=tuned)
     with compilation_notice():
         if len(stack) == 1 or find_policy(policy).takes_shards:

@@ -71,6 +71,7 @@ seed=0, instance=uniform
         check_rewards(self.rewards)
         if self.instance != GIVEN:
             check_instance(self.instance)
+        check_instance_options(self.instance, self.instance_options)
         horizon = whole_number("horizon", self.horizon)
         problem = Problem(self.n_users, self.n_arms, self.min_group_size, horizon)
         names = ("n_users", "n_arms", "min_group_size", "horizon")
@@ -111,11 +112,8 @@ seed=0, instance=uniform
         rng, common = stream(self.seed, purpose, name, run), None
         if purpose == "shard":
             common = stream(self.seed, purpose, "population", self.instance)
+        check_instance(self.instance)
         draw = INSTANCES[self.instance]
-        known = list(signature(draw).parameters)[4:]  # after n_users, n_arms, rng and common
-        for option in self.instance_options:
-            if option not in known:
-                raise UnknownNameError(f"option of instance {self.instance!r}", option, known)
         return draw(self.n_users, self.n_arms, rng=rng, common=common, **self.instance_options)
 
 
@@ -127,7 +125,22 @@ def check_instance(name: Any) -> None:
             f"own are given as means=...; got {shortened(name)}."
         )
     if name not in INSTANCES:
-        raise UnknownNameError("instance", name, INSTANCES)
+        remedy = "means=... in simulate, compare or price" if name == GIVEN else ""
+        raise UnknownNameError("instance", name, INSTANCES, remedy)
+
+
+def check_instance_options(instance: str, options: Any) -> None:
+    """Refuse options that the function which draws these instances does not have."""
+    if not isinstance(options, Mapping):
+        raise InvalidInputError(
+            f"instance_options must be a mapping of names to values; got {shortened(options)}."
+        )
+    known: list[str] = []
+    if instance in INSTANCES:  # after n_users, n_arms, rng and common
+        known = list(signature(INSTANCES[instance]).parameters)[4:]
+    for option in options:
+        if option not in known:
+            raise UnknownNameError(f"option of instance {instance!r}", option, known)
 
 
 def spell(values: Mapping[str, Any]) -> str:
@@ -180,17 +193,41 @@ def check_arguments(function: Callable[..., Any], options: SettingOptions) -> No
             raise UnknownNameError(f"argument of {function.__name__}", name, known, suggestion)
 
 
+def field_value(options: SettingOptions, name: str) -> Any:
+    """Return a caller's value of a field, by name or in a whole setting, None where there is none.
+
+    >>> setting = Setting(n_users=20, n_arms=3, min_group_size=4, horizon=100)
+    >>> [field_value(options, "n_users") for options in ({"setting": setting, "n_users": 9},
+    ...                                                  {"setting": setting}, {})]
+    [9, 20, None]
+    """
+    value = options.get(name)
+    return getattr(options.get("setting"), name, None) if value is None else value
+
+
+def named_instance(options: SettingOptions) -> Any:
+    """Return the class of instances that a caller asks for, None where there is none.
+
+    A whole setting always has one: the default of ``Setting`` asks for nothing.
+    """
+    instance = field_value(options, "instance")
+    is_default = "instance" not in options and instance == Setting.instance
+    return None if is_default else instance
+
+
 def check_shape(options: SettingOptions, n_users: int, n_arms: int) -> None:
     """Refuse what the caller's means decide: other numbers of users and arms, and how to draw."""
-    if options.get("instance_options"):
+    instance_options = field_value(options, "instance_options")
+    if instance_options:
         raise InvalidInputError(
-            f"instance_options must be left out beside means; got {options['instance_options']!r}."
+            f"instance_options must be left out beside means; got {instance_options!r}."
         )
-    for name, value in (("n_users", n_users), ("n_arms", n_arms)):
-        if options.get(name) not in (None, value):
+    for name, number in (("n_users", n_users), ("n_arms", n_arms)):
+        value = field_value(options, name)
+        if value not in (None, number):
             raise InvalidInputError(
-                f"{name} must be left out beside means, which have {value}; "
-                f"got {options.get(name)!r}."
+                f"{name} must be left out beside means, or be their number, {number}; "
+                f"got {value!r}."
             )
 
 

@@ -15,7 +15,12 @@ from shoal.engines import Engine, Steps
 from shoal.experiments.cells import Cell, choose_engine
 from shoal.experiments.record import Run, join_shards
 from shoal.experiments.run import N_CHECKPOINTS
-from shoal.experiments.setting import SettingOptions, check_arguments, make_setting
+from shoal.experiments.setting import (
+    SettingOptions,
+    check_arguments,
+    check_instance,
+    make_setting,
+)
 from shoal.kernels import compilation_notice
 from shoal.model import Problem
 from shoal.model.numbers import function_or_none
@@ -50,8 +55,9 @@ def simulate_shards(
         and they are played again.
     **setting
         ``n_users`` over all shards, ``n_arms``, ``min_group_size``, ``horizon`` and the other
-        fields of a ``Setting``, or a whole one as ``setting``. The instances are "clustered" by
-        default: users are drawn shard by shard, tastes or arms are the same for all.
+        fields of a ``Setting``, or a whole one as ``setting``, with its instances. Otherwise they
+        are "clustered" by default: users are drawn shard by shard, tastes or arms are the same for
+        all.
 
     Examples
     --------
@@ -66,6 +72,7 @@ def simulate_shards(
     if "setting" not in setting:
         setting.setdefault("instance", "clustered")
     whole = make_setting(setting)
+    check_instance(whole.instance)
     problem = Problem(whole.n_users, whole.n_arms, whole.min_group_size, whole.horizon, n_shards)
     chosen = resolve_options(policy, options, instance=whole.instance, tuned=tuned)
     shard = replace(whole, n_users=problem.shard_size)

@@ -65,7 +65,7 @@ def tune(
     check_arguments(tune, setting)
     instances, policies = as_lists(instances, policies, setting)
     for policy in policies:
-        if policy not in POLICIES:
+        if not isinstance(policy, str) or policy not in POLICIES:
             find_policy(policy)
             raise InvalidInputError(
                 "policies must have a grid to tune, and one of your own has none: give values of "
@@ -75,7 +75,7 @@ def tune(
             raise UnknownNameError("policy with options to tune", policy, GRID)
     check_names(instances, policies)
     n_runs = whole_number("n_runs", n_runs)
-    whole = make_setting(setting, base=PAPER_SETTING)
+    whole = make_setting(setting, base=PAPER_SETTING, instance=instances[0])
     parts = split_runs(whole.n_users, n_runs)
     cells = [
         Cell(replace(whole, instance=name), policy, point, first, count, purpose="validation")

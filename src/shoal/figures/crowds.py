@@ -5,7 +5,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.figures.inputs import check_array
+from shoal.figures.inputs import check_array, check_size
 from shoal.figures.style import COLOURS, STYLE
 
 WIDTH, HEIGHT_PER_ARM = 520, 34
@@ -19,8 +19,9 @@ def crowds_figure(
 
     ``arms`` and ``groups`` are those of a plan, (n_users,); -1 is no group.
     """
-    arms = check_array("arms", arms, ("n_users",), whole=True)
-    groups = check_array("groups", groups, (len(arms),), whole=True)
+    arms = check_array("arms", arms, ("n_users",), whole=True, minimum=0)
+    groups = check_array("groups", groups, (len(arms),), whole=True, minimum=-1)
+    min_group_size = check_size("min_group_size", min_group_size)
     parts = (
         pl.DataFrame({"arm": arms, "group": groups})
         .group_by("arm", "group")

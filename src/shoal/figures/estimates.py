@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.errors import InvalidInputError
+from shoal.errors import InvalidInputError, type_of
 from shoal.figures.inputs import check_array
 from shoal.figures.style import COLOURS, STYLE
 from shoal.palette import LIGHT
@@ -27,7 +27,7 @@ def estimates_figure(
     if not isinstance(estimates, Mapping) or not estimates:
         raise InvalidInputError(
             "estimates must map at least one name to an array like means; "
-            f"got a {type(estimates).__name__}."
+            f"got {type_of(estimates)}."
         )
     best = means == means.max(axis=1, keepdims=True)
     kind = np.where(best, *KINDS_OF_ARM).ravel()

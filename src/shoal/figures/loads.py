@@ -5,7 +5,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.figures.inputs import check_array
+from shoal.figures.inputs import check_array, check_size
 from shoal.figures.style import COLOURS, STYLE
 
 MAX_COLUMNS = 300
@@ -18,7 +18,8 @@ def loads_figure(loads: NDArray[np.integer], *, min_crowd: int, title: str) -> a
 
     Of very many assignments an even sample is shown.
     """
-    loads = check_array("loads", loads, ("n_assignments", "n_arms"), whole=True)
+    loads = check_array("loads", loads, ("n_assignments", "n_arms"), whole=True, minimum=0)
+    min_crowd = check_size("min_crowd", min_crowd)
     shown = np.unique(np.linspace(0, len(loads) - 1, min(len(loads), MAX_COLUMNS)).astype(int))
     n_arms = loads.shape[1]
     cells = pl.DataFrame(

@@ -7,7 +7,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from shoal.errors import InvalidInputError
+from shoal.errors import InvalidInputError, type_of
 from shoal.figures.inputs import Priced
 from shoal.figures.style import COLOURS, STYLE, colour_and_dash, end_labels, label_places, lines
 from shoal.palette import LIGHT
@@ -25,14 +25,13 @@ def price_figure(answer: Mapping[str, Any] | Priced) -> alt.HConcatChart:
     line, and a short mark for each run. Grey rules and bands are the best single arm and full
     knowledge with their intervals.
     """
-    if isinstance(answer, Priced):
-        answer = answer.to_dict()
-    if not isinstance(answer, Mapping) or not set(FIELDS) <= set(answer):
+    content = answer.to_dict() if isinstance(answer, Priced) else answer
+    if not isinstance(content, Mapping) or not set(FIELDS) <= set(content):
         raise InvalidInputError(
             f"answer must be a Price, or what its to_dict returns, with {', '.join(FIELDS)}; "
-            f"got a {type(answer).__name__}."
+            f"got {type_of(answer)}."
         )
-    return alt.hconcat(_by_size(answer), _over_rounds(answer), spacing=40, config=STYLE)
+    return alt.hconcat(_by_size(content), _over_rounds(content), spacing=40, config=STYLE)
 
 
 def _by_size(answer: Mapping[str, Any]) -> alt.LayerChart:

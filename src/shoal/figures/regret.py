@@ -6,11 +6,12 @@ dash as well as in colour, so that the figure reads without a legend, and in gre
 """
 
 from math import ceil, floor, log10
+from typing import Any
 
 import altair as alt
 import polars as pl
 
-from shoal.figures.inputs import Compared, check_frame
+from shoal.figures.inputs import Compared, check_frame, check_one_class
 from shoal.figures.style import (
     STYLE,
     colour_and_dash,
@@ -21,9 +22,9 @@ from shoal.figures.style import (
 )
 
 WIDTH, HEIGHT = 560, 360
-CURVES = ("policy", "round", "mean", "low", "high")
-RECORDS = ("policy", "run", "round", "regret")
-"""The columns that are drawn."""
+CURVES = ("round", "mean", "low", "high")
+RECORDS = ("run", "round", "regret")
+"""The columns of numbers that are drawn."""
 RUN_POINTS = 50
 """Checkpoints of a single run that are drawn, at most."""
 MIN_SHARE = 1e-9
@@ -43,16 +44,14 @@ def regret_figures(
     ----------
     curves
         The mean over runs and its interval: ``Comparison.curves()``; or a whole ``Comparison``,
-        which has the records too.
+        which has the records too. A dataframe may be of any library, as those of pandas.
     records
         The single runs, which are drawn as thin lines: ``Comparison.records``.
     """
     if isinstance(curves, Compared):
         records = curves.records if records is None else records
         curves = curves.curves()
-    check_frame("curves", curves, ("instance", *CURVES), "Comparison.curves()")
-    if records is not None:
-        check_frame("records", records, ("instance", *RECORDS), "Comparison.records", least_rows=0)
+    curves, records = _check_frames(curves, records, ("instance", "policy"))
     return {
         str(name): regret_figure(
             part,
@@ -66,10 +65,14 @@ def regret_figures(
 def regret_figure(
     curves: pl.DataFrame, *, records: pl.DataFrame | None = None, title: str
 ) -> alt.LayerChart:
-    """Draw mean cumulative regret with its band for every policy, and each of the ``records``."""
-    check_frame("curves", curves, CURVES, "Comparison.curves()")
+    """Draw mean cumulative regret with its band for every policy, and each of the ``records``.
+
+    All are of one class of instances; ``regret_figures`` draws several.
+    """
+    curves, records = _check_frames(curves, records, ("policy",))
+    check_one_class("curves", curves)
     if records is not None:
-        check_frame("records", records, RECORDS, "Comparison.records", least_rows=0)
+        check_one_class("records", records)
     policies = curves["policy"].unique(maintain_order=True).to_list()
     colour, _ = colour_and_dash("policy", policies)
     runs = None if records is None else _runs(records, policies)
@@ -99,6 +102,20 @@ def regret_figure(
     places = label_places(curves, "policy", "round", domain=domain)
     layers += end_labels(places, "policy", "round", colour)
     return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT, title=title, config=STYLE)
+
+
+def _check_frames(
+    curves: Any, records: Any, texts: tuple[str, ...]
+) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """Return both as frames of polars; there may be no records, or none of some policies."""
+    example = "Comparison.curves()"
+    curves = check_frame("curves", curves, example, texts=texts, numbers=CURVES)
+    if records is not None:
+        example = "Comparison.records"
+        records = check_frame(
+            "records", records, example, texts=texts, numbers=RECORDS, least_rows=0
+        )
+    return curves, records
 
 
 def _domain(curves: pl.DataFrame, runs: pl.DataFrame | None) -> tuple[float, float]:

@@ -18,10 +18,13 @@ WIDTH, HEIGHT = 270, 210
 def scaling_figure(points: pl.DataFrame, *, title: str) -> alt.ConcatChart:
     """Draw mean regret with its interval against each quantity that is varied: one panel each.
 
-    ``points`` has the columns ``quantity``, ``value``, ``policy``, ``mean``, ``low`` and ``high``.
+    ``points`` is a dataframe of any library, with the columns ``quantity``, ``value``,
+    ``policy``, ``mean``, ``low`` and ``high``.
     """
-    columns = ("quantity", "value", "policy", "mean", "low", "high")
-    check_frame("points", points, columns, "that of python -m benchmarks scaling")
+    points = check_frame(
+        "points", points, "that of python -m benchmarks scaling",
+        texts=("quantity", "policy"), numbers=("value", "mean", "low", "high"),
+    )  # fmt: skip
     policies = points["policy"].unique(maintain_order=True).to_list()
     legend = alt.Legend(orient="top", symbolStrokeWidth=2, symbolSize=70, labelFontSize=12)
     shared: dict[str, Any] = {

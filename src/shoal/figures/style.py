@@ -154,17 +154,20 @@ def save(figure: alt.TopLevelMixin, path: str | Path) -> list[Path]:
 
 
 def side_by_side(
-    figures: Iterable[alt.LayerChart] | Mapping[str, alt.LayerChart],
+    figures: Iterable[alt.LayerChart] | Mapping[str, alt.LayerChart] | alt.LayerChart,
 ) -> alt.LayerChart | alt.HConcatChart:
     """Put figures beside each other, in one style; a single one stays as it is.
 
     They may be those of ``regret_figures``, by name.
     """
-    figures = list(figures.values() if isinstance(figures, Mapping) else figures)
-    check_figures("figures", figures)
-    if len(figures) == 1:
-        return figures[0]
-    panels = [figure.copy() for figure in figures]
+    if isinstance(figures, alt.TopLevelMixin) or not isinstance(figures, Iterable):
+        figures = [figures]
+    charts = list(figures.values() if isinstance(figures, Mapping) else figures)
+    check_figures("figures", charts)
+    if len(charts) == 1:
+        single: alt.LayerChart = charts[0]
+        return single
+    panels = [chart.copy() for chart in charts]
     for panel in panels:
         panel.config = alt.Undefined
     return alt.hconcat(*panels, spacing=40, config=STYLE)

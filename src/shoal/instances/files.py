@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from shoal.arrays import FloatArray
 from shoal.errors import InvalidInputError
+from shoal.model.numbers import as_path
 
 
 def load_means(path: str | Path) -> FloatArray:
@@ -18,7 +19,7 @@ def load_means(path: str | Path) -> FloatArray:
     A CSV's first line is a header where none of its cells is a number. Means must be finite;
     whether they suit the rewards is for the environment to check.
     """
-    path = Path(path)
+    path = as_path("path", path)
     readers = {".csv": _read_csv, ".parquet": _read_parquet, ".npy": _read_npy}
     if path.suffix.lower() not in readers:
         raise InvalidInputError(

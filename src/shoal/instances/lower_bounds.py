@@ -11,7 +11,7 @@ import numpy as np
 from shoal.arrays import FloatArray
 from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.model import Problem
-from shoal.model.numbers import whole_number
+from shoal.model.numbers import generator, whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,7 @@ def lower_bound(
            [0. , 0.6, 0.4],
            [0. , 0.4, 0.6]])
     """
+    rng = generator("rng", rng)
     if family not in FAMILIES:
         raise UnknownNameError("family", family, FAMILIES)
     sizes = {"n_users": n_users, "n_arms": n_arms, "min_group_size": min_group_size}

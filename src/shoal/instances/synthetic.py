@@ -30,7 +30,8 @@ def uniform(
     array([[0.64, 0.27, 0.04],
            [0.02, 0.81, 0.91]])
     """
-    return generator("rng", rng).random(_shape(n_users, n_arms))
+    rng, _ = _generators(rng, common)
+    return rng.random(_shape(n_users, n_arms))
 
 
 def linear(
@@ -51,10 +52,10 @@ def linear(
            [0., 0., 1.]])
     """
     n_users, n_arms = _shape(n_users, n_arms)
-    rng = generator("rng", rng)
+    rng, common = _generators(rng, common)
     dimension = whole_number("dimension", dimension)
     users = _directions(n_users, dimension, rng)
-    arms = _directions(n_arms, dimension, common or rng)
+    arms = _directions(n_arms, dimension, common)
     cosines = users @ arms.T  # (n_users, n_arms)
     return np.clip(0.5 * (cosines + 1.0), 0.0, 1.0)
 
@@ -84,13 +85,13 @@ def clustered(
         Standard deviation of the logarithm of a user's factor on each arm.
     """
     n_users, n_arms = _shape(n_users, n_arms)
-    rng = generator("rng", rng)
+    rng, common = _generators(rng, common)
     n_clusters = whole_number("n_clusters", n_clusters)
     if not is_number(rate) or not 0.0 < rate < 1.0:
         raise InvalidInputError(f"rate must lie strictly between 0 and 1; got {rate}.")
     if not is_number(spread) or not 0.0 <= spread < np.inf:
         raise InvalidInputError(f"spread must be finite and at least 0; got {spread!r}.")
-    tastes = (common or rng).beta(1.0, 1.0 / rate - 1.0, size=(n_clusters, n_arms))
+    tastes = common.beta(1.0, 1.0 / rate - 1.0, size=(n_clusters, n_arms))
     cluster = rng.integers(n_clusters, size=n_users)
     factors = np.exp(rng.normal(0.0, spread, size=(n_users, n_arms)))
     return np.minimum(tastes[cluster] * factors, HIGHEST_CLUSTERED_MEAN)
@@ -127,6 +128,14 @@ did you mean 'linear'?
 
 def _shape(n_users: int, n_arms: int) -> tuple[int, int]:
     return whole_number("n_users", n_users), whole_number("n_arms", n_arms)
+
+
+def _generators(
+    rng: np.random.Generator, common: np.random.Generator | None
+) -> tuple[np.random.Generator, np.random.Generator]:
+    """Return what draws each user, and what draws all that users share."""
+    rng = generator("rng", rng)
+    return rng, rng if common is None else generator("common", common)
 
 
 def _directions(n: int, dimension: int, rng: np.random.Generator) -> FloatArray:

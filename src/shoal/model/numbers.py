@@ -4,11 +4,12 @@ import inspect
 import math
 from collections.abc import Callable
 from operator import index
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from shoal.errors import InvalidInputError
+from shoal.errors import InvalidInputError, type_of
 
 MAX_INT64 = 2**63 - 1
 
@@ -113,6 +114,21 @@ np.random.default_rng(0); got 0.
     )
 
 
+def as_path(name: str, value: Any, kind: str = "file") -> Path:
+    """Return ``value`` as a path, or refuse by name what is none.
+
+    >>> as_path("path", 3)
+    Traceback (most recent call last):
+    shoal.errors.InvalidInputError: path must be that of a file; got 3.
+    """
+    try:
+        return Path(value)
+    except TypeError:
+        raise InvalidInputError(
+            f"{name} must be that of a {kind}; got {shortened(value)}."
+        ) from None
+
+
 def plain(value: Any) -> Any:
     """Return a number of NumPy as one of Python, and anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
@@ -125,7 +141,7 @@ def shortened(value: Any) -> str:
     '[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ... (a list)'
     """
     text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else f"{text[:58]}... (a {type(value).__name__})"
+    return text if len(text) <= 80 else f"{text[:58]}... ({type_of(value)})"
 
 
 def is_number(value: Any) -> bool:

@@ -9,7 +9,7 @@ problem of 1,000 users in 20 shards.
 from dataclasses import dataclass, field, fields
 
 from shoal.errors import InvalidInputError
-from shoal.model.numbers import whole_number
+from shoal.model.numbers import truth_value, whole_number
 from shoal.notebook import html_table
 
 
@@ -57,6 +57,7 @@ class Problem:
                 continue
             minimum = None if name == "min_group_size" else 1
             object.__setattr__(self, name, whole_number(name, value, minimum=minimum))
+        object.__setattr__(self, "bounded", truth_value("bounded", self.bounded))
         if self.n_users % self.n_shards:
             raise InvalidInputError(
                 f"n_users must be a multiple of n_shards={self.n_shards}; got {self.n_users}."

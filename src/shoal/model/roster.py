@@ -18,7 +18,7 @@ from shoal.errors import InvalidInputError, unwritable
 from shoal.files import own_suffix, write_atomically
 from shoal.frames import is_frame
 from shoal.model.feedback import Feedback
-from shoal.model.numbers import plain, shortened, whole_number
+from shoal.model.numbers import as_path, plain, shortened, whole_number
 from shoal.model.plan import Plan
 from shoal.model.problem import Problem
 from shoal.model.totals import Rewards, check_reward, pairs
@@ -173,7 +173,7 @@ class Roster:
     def load(cls, path: str | Path) -> Roster:
         """Read what ``save`` wrote."""
         try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
+            content = json.loads(as_path("path", path).read_text(encoding="utf-8"))
             version = content["shoal_roster"]
             if version > ROSTER_VERSION:
                 raise InvalidInputError(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.arrays import BoolArray, FloatArray, WholeArray
-from shoal.errors import InvalidInputError, ShoalError
+from shoal.errors import InvalidInputError, ShoalError, type_of
 from shoal.frames import as_array
 from shoal.model import Feedback, Plan, Problem, State, Stateful
 from shoal.model.numbers import generator, shortened, whole_number
@@ -300,7 +300,7 @@ class Policy(Stateful, ABC):
 
 def _describe(choice: object) -> str:
     if isinstance(choice, tuple | list):
-        return f"a {type(choice).__name__} of {len(choice)}"
+        return f"{type_of(choice)} of {len(choice)}"
     return shortened(choice)
 
 

@@ -27,7 +27,7 @@ from shoal.model import Feedback, Plan, Problem, State
 from shoal.model.container import pack, unpack
 from shoal.model.merging import merge_played
 from shoal.model.numbers import shortened
-from shoal.policies.base import Policy
+from shoal.policies.base import ArmMeans, Policy
 from shoal.policies.own import PolicyLike
 from shoal.policies.registry import make_policy
 
@@ -199,6 +199,21 @@ def _stay_within(mask: BoolArray, policy: Policy, arena: Arena) -> Plan:
     return plan
 
 
+def shows_its_estimates_as_arm_means(make: PolicyLike, *, anonymous: bool = True) -> None:
+    """What a policy shows of its estimates is ``ArmMeans`` of every arm, or None."""
+    policy, arena = _start(make, TYPICAL, anonymous)
+    policy.tell(arena.play(policy.ask()))
+    estimates = policy.arm_means(np.ones(policy.problem.n_users, np.bool_))
+    if estimates is None:
+        return
+    shape = (policy.problem.n_arms,)
+    fits = isinstance(estimates, ArmMeans) and all(np.shape(part) == shape for part in estimates)
+    assert fits, (
+        f"arm_means must return ArmMeans of arrays of shape {shape}, or None; "
+        f"got {shortened(estimates)}"
+    )
+
+
 def works_at_the_edges(make: PolicyLike, *, anonymous: bool = True) -> None:
     """Tiny problems are played to their end."""
     for problem in EXTREMES:
@@ -264,6 +279,7 @@ CHECKS: tuple[Callable[..., None], ...] = (
     repeats_itself_under_a_seed,
     continues_from_its_state,
     keeps_to_what_is_allowed,
+    shows_its_estimates_as_arm_means,
     works_at_the_edges,
     lives_with_withheld_groups,
     learns_from_merged_groups,

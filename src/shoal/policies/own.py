@@ -20,7 +20,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from shoal.errors import InvalidInputError
+from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.model.numbers import plain, shortened
 from shoal.policies.base import Policy
 
@@ -75,6 +75,8 @@ def check_maker(maker: Any) -> PolicyMaker:
         try:
             inspect.signature(maker).bind_partial(None, rng=None)
         except (TypeError, ValueError) as error:
+            if isinstance(maker, partial):
+                _check_partial(maker)
             if isinstance(maker, type):
                 raise InvalidInputError(
                     f"{maker.__name__}.__init__ must take (problem, *, rng), and options with "
@@ -87,6 +89,20 @@ def check_maker(maker: Any) -> PolicyMaker:
             f"function of (problem, *, rng) that makes one; got {shortened(maker)}."
         )
     return maker  # type: ignore[no-any-return]
+
+
+def _check_partial(maker: "partial[Policy]") -> None:
+    """Refuse an option that a partial sets, and what it calls does not have."""
+    try:
+        parameters = inspect.signature(maker.func).parameters
+    except (TypeError, ValueError):  # as of some that are written in C
+        return
+    if any(part.kind is part.VAR_KEYWORD for part in parameters.values()):
+        return
+    known = [name for name in parameters if name not in ("problem", "rng")]
+    for option in maker.keywords:
+        if option not in parameters:
+            raise UnknownNameError(f"option of {label(maker)!r}", option, known)
 
 
 def label(policy: PolicyLike) -> str:

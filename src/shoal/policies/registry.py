@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from shoal.errors import InvalidInputError, UnknownNameError
+from shoal.errors import InvalidInputError, ShoalError, UnknownNameError
 from shoal.model import Problem
-from shoal.model.numbers import generator, plain, shortened, truth_value
+from shoal.model.numbers import as_path, generator, plain, shortened, truth_value
 from shoal.policies.base import Origin, Policy
 from shoal.policies.baselines import UCB, BestArm, RandomPlay, Thompson
 from shoal.policies.own import (
@@ -26,6 +26,7 @@ from shoal.policies.own import (
     installed,
     label,
     load_maker,
+    own_place,
     unwrap,
 )
 from shoal.policies.paper.batched_elimination import BatchedElimination
@@ -240,7 +241,18 @@ def make_policy(
             f"policy must be made from (problem, *, rng) and its options; got {label(policy)!r}: "
             f"{error}."
         ) from None
-    learner = entry.policy(problem, **keywords)
+    try:
+        learner = entry.policy(problem, **keywords)
+    except Exception as error:
+        is_refusal = isinstance(error, ShoalError | MemoryError | OSError)
+        if is_refusal or identity(entry.policy).startswith("shoal."):
+            raise
+        place = own_place(error)
+        reason = " ".join(str(error).split()).rstrip(".") + (f" ({place})" if place else "")
+        raise InvalidInputError(
+            f"policy {label(policy)!r} must take its problem and options; got "
+            f"{type(error).__name__}: {reason}."
+        ) from error
     if not isinstance(learner, Policy):
         raise InvalidInputError(
             f"policy must make a shoal.policies.Policy; got {shortened(learner)} of {policy!r}."
@@ -263,7 +275,7 @@ def load_policy(path: str | Path, *, policy: PolicyLike | None = None) -> Policy
         have the name of the class that was saved. A file may name a policy of Shoal or of an
         installed distribution (``find_policy``); a ``module:Class`` in it is never imported.
     """
-    content = read_saved(Path(path))
+    content = read_saved(as_path("path", path))
     try:
         name, problem = content["policy"], Problem(**content["problem"])
         maker = _known_maker(name, policy, path)

@@ -16,7 +16,7 @@ import pytest
 from shoal.arrays import FloatArray
 from shoal.engines import LocalEngine
 from shoal.errors import InvalidInputError
-from shoal.experiments import Price, price
+from shoal.experiments import Price, Setting, price
 from shoal.experiments.price.logged import choose_worlds, outlook
 from shoal.instances import Population, from_log
 
@@ -101,6 +101,15 @@ def test_more_users_than_the_log_has_can_be_priced() -> None:
     assert (answer.config["n_users"], answer.config["sample"]) == (2_000, 2_000)
     with pytest.raises(InvalidInputError, match="n_arms must be left out beside a population"):
         priced(taste=True, n_arms=4)
+
+
+def test_a_population_is_priced_with_the_users_of_a_whole_setting() -> None:
+    setting = Setting(n_users=60, n_arms=3, min_group_size=4, horizon=5)
+    answer = priced(taste=True, policy="random", setting=setting)
+    assert (answer.config["n_users"], answer.config["sample"]) == (60, 60)
+    rule = "n_arms must be left out beside a population, or be its number, 3; got 2"
+    with pytest.raises(InvalidInputError, match=rule):
+        priced(taste=True, setting=replace(setting, n_arms=2))
 
 
 def test_the_first_runs_already_span_what_the_log_allows() -> None:

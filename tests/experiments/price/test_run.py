@@ -8,7 +8,7 @@ import pytest
 
 from shoal.engines import LocalEngine
 from shoal.errors import InvalidInputError, UnknownNameError
-from shoal.experiments import Price, price, simulate
+from shoal.experiments import Price, Setting, price, simulate
 from shoal.experiments.price.run import PURPOSE, make_population
 from shoal.experiments.seeds import stream
 from shoal.experiments.setting import SettingOptions
@@ -117,7 +117,7 @@ def test_a_large_population_is_played_by_a_sample_with_room_for_groups() -> None
     [
         ({"min_group_sizes": [301]}, "min_group_size must be between 1 and n_users=300; got 301"),
         ({"min_group_sizes": []}, "min_group_sizes must name at least one"),
-        ({"min_group_sizes": [0, 5]}, "min_group_size must be a whole number of at least 1; got 0"),
+        ({"min_group_sizes": [0, 5]}, "min_group_sizes must be a whole number of .* 1; got 0"),
         ({"min_group_sizes": [5, 5]}, "min_group_sizes must differ"),
         ({"rate": 0.0}, "rate must be above 0 and at most 0.5; got 0.0"),
         ({"rate": float("nan")}, "rate must be above 0 and at most 0.5; got nan"),
@@ -127,7 +127,7 @@ def test_a_large_population_is_played_by_a_sample_with_room_for_groups() -> None
             {"means": [[0.5, 0.5]]},
             "one of a rate, means and a population must be given; got a rate and",
         ),
-        ({"rate": None, "means": [[0.5]]}, "n_users must be left out beside means; got 300"),
+        ({"rate": None, "means": [[0.5]]}, "n_users must be .*, or be their number, 1; got 300"),
         ({"n_users": None}, "n_users must be a whole number of at least 1; got None"),
         ({"n_arms": 1}, "n_arms must be at least 2, for there to be a choice; got 1"),
         ({"horizon": 0}, "horizon must be a whole number of at least 1; got 0"),
@@ -146,6 +146,20 @@ def test_bad_input_is_refused_before_anything_is_played(
 ) -> None:
     with pytest.raises(InvalidInputError, match=message):
         small(engine=Idle(), **changes)
+
+
+def test_a_whole_setting_is_priced_if_it_has_no_instances_of_its_own() -> None:
+    changes: dict[str, Any] = {"policy": "random", "min_group_sizes": [2, 5]}
+    problem: dict[str, Any] = {"n_users": 300, "n_arms": 3, "min_group_size": 4, "horizon": 30}
+    answer = price(rate=0.2, setting=Setting(**problem), n_runs=3, engine=ONE, **changes).to_dict()
+    assert answer == small(**changes).to_dict()
+    means = uniform(300, 3, rng=np.random.default_rng(0))
+    setting = Setting(**problem, instance="given")
+    priced = price(means=means, setting=setting, n_runs=3, engine=ONE, **changes).to_dict()
+    assert priced == of_means(means, **changes).to_dict()
+    few = Setting(**problem | {"n_users": 200})
+    with pytest.raises(InvalidInputError, match=r"n_users must be .* their number, 300; got 200"):
+        price(means=means, setting=few, engine=Idle(), **changes)
 
 
 def test_numbers_of_numpy_are_written_as_any_others() -> None:

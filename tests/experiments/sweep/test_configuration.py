@@ -107,7 +107,7 @@ def test_bad_options_are_told_however_many_the_users_are(tmp_path: Path) -> None
         (("[4, 8]", "[4, nan]"), r"gamma\[1\] in line 14 of {} must be a word, a number"),
         (("[4, 8]", "1979-05-27"), "gamma in line 14 of {} must be a word, a number, true or"),
         (('"linear"', "[[2]]"), r"instances\[0\] in line 4 of {} must be a known name"),
-        (("elimination-lp]", "ucb]"), "policy with options in line 13 of {} must be a known name"),
+        (("elimination-lp]", "ucb]"), "policy with options in line 13 of {} must be one of"),
         (("= 25", "="), r"{} must be TOML; got: .*line 11"),
         (("policies", "#"), "{} must name policies; got none"),
         (("runs = 25", "participation = 1.5"), "participation in line 11 .* between 0 and 1"),

@@ -31,8 +31,10 @@ from shoal.experiments.setting import (
     Setting,
     SettingOptions,
     check_arguments,
+    field_value,
     make_setting,
     means_hash,
+    named_instance,
     setting_and_means,
 )
 from shoal.model.numbers import is_number, not_negative, shortened, whole_number
@@ -52,7 +54,7 @@ SPREAD = 0.3  # of users around their cluster, as in ``clustered``
 
 def price(
     *,
-    min_group_sizes: Iterable[int] | int,
+    min_group_sizes: Iterable[int] | int | None = None,
     rate: float | None = None,
     means: ArrayLike | None = None,
     population: Population | None = None,
@@ -93,7 +95,7 @@ def price(
     progress
         Called with (what has just finished or "", rounds done, rounds in all).
     **setting
-        ``horizon`` and other fields of a ``Setting``, or a whole one as ``setting``.
+        ``horizon`` and other fields of a ``Setting``, or a whole ``setting`` of default instances.
 
     Examples
     --------
@@ -104,7 +106,7 @@ def price(
     [2, 10]
     """
     check_arguments(price, setting)
-    sizes = _check_sizes(min_group_sizes)
+    sizes = _check_sizes(min_group_sizes, setting.get("min_group_size"))
     whole, matrix = make_population(rate, means, population, setting, min_group_size=sizes[-1])
     cell = _cell(whole, policy, options, tuned=tuned, sample=sample)
     game = Game(cell, sizes, matrix if population is None else population, at_least, n_runs)
@@ -258,17 +260,21 @@ def _check_source(
             "population must be a Population, such as from_log(...).population; got "
             f"{shortened(population)}."
         )
-    for name, instead in (("instance", present[0]), ("min_group_size", "min_group_sizes")):
-        if options.get(name) is not None:
+    instance = named_instance(options)
+    if rate is None and isinstance(instance, str) and instance == GIVEN:
+        instance = None
+    instance_options = field_value(options, "instance_options") or None
+    for name, value in (("instance", instance), ("instance_options", instance_options)):
+        if value is not None:
             raise InvalidInputError(
-                f"{name} must be left out of price, which has {instead}; got {options.get(name)!r}."
+                f"{name} must be left out of price, which has {present[0]}; got {value!r}."
             )
-    if means is not None or population is not None:
-        for name in ("n_users", "n_arms") if population is None else ("n_arms",):
-            if options.get(name) is not None:
-                raise InvalidInputError(
-                    f"{name} must be left out beside {present[0]}; got {options.get(name)}."
-                )
+    n_arms = field_value(options, "n_arms")
+    if population is not None and n_arms not in (None, population.n_arms):
+        raise InvalidInputError(
+            f"n_arms must be left out beside a population, or be its number, {population.n_arms}; "
+            f"got {n_arms!r}."
+        )
 
 
 def make_population(
@@ -288,7 +294,7 @@ def make_population(
             options = {**options, "rewards": population.rewards}
         like_log = make_setting(
             options, instance=GIVEN, instance_options={}, min_group_size=min_group_size,
-            n_users=options.get("n_users") or population.n_users, n_arms=population.n_arms,
+            n_users=field_value(options, "n_users") or population.n_users, n_arms=population.n_arms,
         )  # fmt: skip
         return like_log, None
     if rate is None or not is_number(rate) or not 0.0 < rate <= 0.5:
@@ -323,13 +329,18 @@ def _check_learner(policy: PolicyLike) -> None:
         )
 
 
-def _check_sizes(sizes: Iterable[int] | int) -> list[int]:
-    if isinstance(sizes, int | np.integer):
-        sizes = [int(sizes)]
-    sizes = list(sizes)
-    if not sizes:
+def _check_sizes(sizes: Any, size: Any) -> list[int]:
+    """Return the group sizes in order; ``size`` is what other functions take in their place."""
+    if size is not None:
+        raise InvalidInputError(
+            "min_group_size must be left out of price, which has min_group_sizes; "
+            f"got {shortened(size)}."
+        )
+    if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+        sizes = [sizes]
+    checked = [whole_number("min_group_sizes", size) for size in sizes]
+    if not checked:
         raise InvalidInputError("min_group_sizes must name at least one; got none.")
-    checked = [whole_number("min_group_size", size) for size in sizes]
     if len(set(checked)) < len(checked):
         raise InvalidInputError(f"min_group_sizes must differ; got {checked}.")
     return sorted(checked)

@@ -18,10 +18,10 @@ from shoal.experiments.setting import GIVEN, PAPER_SETTING, Setting
 from shoal.experiments.sweep.toml import Toml
 from shoal.instances import INSTANCES
 from shoal.model import Problem
-from shoal.model.numbers import plain, truth_value, whole_number
+from shoal.model.numbers import as_path, plain, truth_value, whole_number
 from shoal.policies import POLICIES, find_policy, make_policy
 from shoal.policies.own import code_hash, importable
-from shoal.policies.tuned import resolve_options
+from shoal.policies.tuned import check_played, options_by_policy, resolve_options
 
 MAX_CELLS = 1_000_000
 MAX_USERS_TO_TRY = 10_000
@@ -85,13 +85,12 @@ class Configuration:
         policies = tuple(importable(policy) for policy in self.policies)
         object.__setattr__(self, "policies", policies)
         named = {
-            importable(policy): {name: _as_tuple(values) for name, values in options.items()}
-            for policy, options in self.options.items()
+            policy: {name: _as_tuple(values) for name, values in options.items()}
+            for policy, options in options_by_policy(self.options, importable).items()
         }
         object.__setattr__(self, "options", named)
         for policy in named:
-            if policy not in policies:
-                raise UnknownNameError("policy with options", policy, policies)
+            check_played("policy with options", policy, policies)
         if self.n_cells > MAX_CELLS:
             raise InvalidInputError(
                 f"a sweep must have at most {MAX_CELLS:,} cells; got {self.n_cells:,}."
@@ -177,7 +176,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 def read_configuration(path: str | Path) -> Configuration:
     """Read a sweep's TOML file; an error names the line."""
-    file = Toml(Path(path))
+    file = Toml(as_path("path", path))
     known = [f.name for f in fields(Configuration)]
     for key in file.content:
         if key not in known:
@@ -253,9 +252,8 @@ def _option_value(value: Any) -> Any:
 def _options(file: Toml, policies: Sequence[str]) -> dict[str, dict[str, tuple[Any, ...]]]:
     options: dict[str, dict[str, tuple[Any, ...]]] = {}
     for policy in _table(file, "options"):
-        if policy not in policies:
-            place = file.place("options", policy)
-            raise UnknownNameError(f"policy with options in {place}", policy, policies)
+        place = file.place("options", policy)
+        check_played(f"policy with options in {place}", policy, policies)
         entry = find_policy(policy)
         options[policy] = {}
         for name in _table(file, "options", policy):
@@ -288,3 +286,5 @@ def _try_options(file: Toml, configuration: Configuration) -> None:
                 if name in point:  # others are about the problem, not the option
                     where = file.where("options", policy, name)
                     raise InvalidInputError(f"{where} {rule}") from None
+                if error.__cause__ is not None:  # what the constructor of one's own class raised
+                    raise

@@ -17,6 +17,7 @@ from shoal.experiments.setting import Setting
 from shoal.experiments.statistics import regret_intervals
 from shoal.experiments.sweep.configuration import Configuration
 from shoal.experiments.sweep.folder import SweepFolder
+from shoal.model.numbers import as_path
 
 _OTHERS = ("instance", "instance_options", "turnover")  # named first, or no part of a sweep
 _FIELDS = (field.name for field in fields(Setting) if field.name not in _OTHERS)
@@ -43,7 +44,7 @@ def read_sweep(folder: str | Path) -> pl.DataFrame:
     The columns are in the reference of files. ``seconds`` is the only one that differs when
     the same sweep is run again.
     """
-    place = SweepFolder(Path(folder))
+    place = SweepFolder(as_path("folder", folder, "folder"))
     place.configuration()
     files = [place.cells / f"{name}.parquet" for name in place.done()]
     if not files:
@@ -88,7 +89,7 @@ class SweepStatus:
 
 def status(folder: str | Path) -> SweepStatus:
     """Return the progress of a sweep; it counts as running only while its process lives."""
-    files = SweepFolder(Path(folder))
+    files = SweepFolder(as_path("folder", folder, "folder"))
     content = files.configuration()
     try:
         version = content.pop("shoal")

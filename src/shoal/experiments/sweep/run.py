@@ -17,7 +17,7 @@ from shoal.experiments.record import Run
 from shoal.experiments.sweep.configuration import Configuration, differences
 from shoal.experiments.sweep.folder import SweepFolder, write_result
 from shoal.experiments.sweep.results import cell_records
-from shoal.model.numbers import function_or_none, shortened
+from shoal.model.numbers import as_path, function_or_none, shortened
 from shoal.policies.own import own_place
 
 SECONDS_BETWEEN_WRITES = 1.0
@@ -60,12 +60,12 @@ def sweep(
             f"got {shortened(configuration)}."
         )
     function_or_none("progress", progress, "finished", "done", "total")
-    folder, source = SweepFolder(Path(out)), None
+    folder, source = SweepFolder(as_path("out", out, "folder")), None
     if configuration.tuned is None and folder.exists:
         configuration = replace(configuration, tuned=folder.configuration()["tuned"])
     content = configuration.as_json()
     if new is not None:
-        folder, source = SweepFolder(Path(new)), folder
+        folder, source = SweepFolder(as_path("new", new, "folder")), folder
         if source.configuration() == content:
             raise InvalidInputError(
                 f"new must be left out: {str(out)!r} was begun with this configuration."

@@ -32,7 +32,7 @@ def make_shoal(
     if guarantee and (drift > 0 or problem.shard_size > JOINT.max_users):
         raise InvalidInputError(
             f"guarantee must be False with drift or shards of more than {JOINT.max_users} users; "
-            f"got {drift=} and {problem.shard_size}."
+            f"got {drift=} and {problem.shard_size} users."
         )
     if guarantee and problem.horizon is None:
         raise InvalidInputError("policy 'shoal' with guarantee=true needs a horizon; got None.")
