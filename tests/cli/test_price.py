@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 from tests.support.commands import PRICE, run
 
 
@@ -85,12 +87,15 @@ def test_price_names_the_option_in_refusals_of_a_log(tmp_path: Path) -> None:
     rows = [f"c{i % 9},o{i % 3},{i % 2}" for i in range(60)]
     command = write_log(tmp_path / "log.csv", "customer,offer,bought", rows)
     assert (
-        "--columns must name the log's columns for user, arm and reward, such as --columns "
-        "customer,offer,bought; it has customer, offer, bought; got 'user' for the user."
+        "--columns must name the log's columns for user, arm and reward, in this order; it has "
+        "customer,offer,bought; got 'user' for the user."
     ) in refusal(*command)
     named = [*command, "--columns", "customer,offer,bought"]
     assert "--min-user-rows must be a whole number" in refusal(*named, "--min-user-rows", "0")
-    assert "min_arm_rows" not in refusal(*named, "--min-user-rows", "100")
+    few = refusal(*named, "--min-user-rows", "100")
+    assert "min_arm_rows" not in few
+    assert "60 of them usable, with --min-user-rows 100 and, for an arm, at least 1 row" in few
+    assert "--arms must be left out beside --log; got 3." in refusal(*named, "--arms", "3")
     assert "--runs must be a whole number of at least 2" in refusal(*named, "--runs", "1")
     header = write_log(tmp_path / "header.csv", "user,arm,reward", [])
     assert refusal(*header).endswith("header.csv has a header and no rows.")
@@ -101,7 +106,7 @@ def test_price_names_the_option_in_refusals_of_a_log(tmp_path: Path) -> None:
 def test_price_takes_a_name_with_a_comma_in_quotes(tmp_path: Path) -> None:
     rows = [f"c{i % 9},o{i % 3},{i % 2}" for i in range(60)]
     command = write_log(tmp_path / "log.csv", 'customer,offer,"bought, yes"', rows)
-    assert """such as --columns 'customer,offer,"bought, yes"';""" in refusal(*command)
+    assert """it has 'customer,offer,"bought, yes"';""" in refusal(*command)
     done = run(*command, "--columns", 'customer,offer,"bought, yes"')
     assert done.exit_code == 0, done.output
     assert "A name with a comma needs double quotes." in refusal(*command, "--columns", "a,b,c,d,e")
@@ -116,7 +121,8 @@ def test_price_leaves_out_default_sizes_above_the_users(tmp_path: Path) -> None:
     sizes = [cost["min_group_size"] for cost in json.loads(done.stdout)["costs"]]
     assert sizes == [1, 5, 10, 20]
     chosen = ["--min-group-size", "50"]
-    assert "n_users=30; got 50" in refusal("price", "--means", str(means), "--rounds", "9", *chosen)
+    message = "--min-group-size must be between 1 and n_users=30; got 50"
+    assert message in refusal("price", "--means", str(means), "--rounds", "9", *chosen)
 
 
 def test_price_refuses_bad_numbers_before_it_reads_a_log(tmp_path: Path) -> None:
@@ -201,11 +207,68 @@ def test_price_says_of_a_log_that_it_has_no_header_or_no_choice(tmp_path: Path) 
     log = write_log(tmp_path / "bare.csv", "u162,a0,0", ["u1,a1,1", "u2,a0,0"])
     message = refusal(*log)
     assert "The file seems to have no header" in message
-    assert "such as --columns" not in message
     one = write_log(tmp_path / "one.csv", "user,arm,reward", ["u1,tea,1", "u2,tea,0"])
     assert refusal(*one).endswith(
         "arm column 'arm' must name at least 2 arms, for there to be a choice; got 'tea' alone."
     )
+
+
+def test_price_proposes_no_order_of_columns_and_names_one_in_another_case(tmp_path: Path) -> None:
+    rows = [f"{i % 2},m{i % 3},k{i % 9}" for i in range(60)]
+    message = refusal(*write_log(tmp_path / "log.csv", "Klick,Mittel,Kunde", rows))
+    assert "in this order; it has Klick,Mittel,Kunde; got 'user' for the user." in message
+    assert "such as" not in message
+    rows = [f"u{i % 9},m{i % 3},{i % 2}" for i in range(60)]
+    message = refusal(*write_log(tmp_path / "log.csv", "user,arm,Reward", rows))
+    assert message.endswith(
+        "got 'reward' for the reward. The log has 'Reward': only the case differs."
+    )
+
+
+@pytest.mark.parametrize("sizes", [[], ["--min-group-size", "10"]])
+def test_price_asks_whether_user_and_arm_are_exchanged(sizes: list[str], tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = [f"u{rng.integers(60)},m{i % 3},{rng.integers(2)}" for i in range(600)]
+    log = write_log(tmp_path / "log.csv", "user,arm,reward", rows)
+    log = [*log[:3], *sizes, *log[5:]]  # PRICE has sizes of its own
+    message = refusal(*log, "--columns", "arm,user,reward")
+    assert "--min-group-size must be at most 3, the number of users; got " in message
+    assert message.endswith(
+        "There are more arms (60) than users: are user and arm exchanged in --columns?"
+    )
+
+
+def test_price_says_what_a_rate_in_percent_is_as_a_share() -> None:
+    drawn = [*PRICE, "--users", "60", "--arms", "3", "--rate", "5"]
+    assert refusal(*drawn).endswith("at most 0.5; got 5.0: 5 % is 0.05.")
+
+
+def test_the_recommendation_names_copies_that_are_still_in_the_log(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = [f"u{rng.integers(60)},m{i % 3},{int(rng.random() < 0.2)},r{i}" for i in range(1_800)]
+    log = write_log(tmp_path / "log.csv", "user,arm,reward,receipt", rows + rows[:360])
+    answer = json.loads(run(*log, "--json").stdout)
+    (doubt,) = (doubt for doubt in answer["doubts"] if "360 rows repeat" in doubt)
+    assert "--drop-duplicates leaves them out. The price takes copies for tastes." in doubt
+    assert doubt in answer["notes"]
+    assert "doubts about this log" in answer["recommendation"]
+    clean = json.loads(run(*log, "--drop-duplicates", "--json").stdout)
+    assert clean["doubts"] == []
+    assert "doubts" not in clean["recommendation"]
+
+
+def test_no_interval_of_the_table_is_broken_in_a_terminal_of_80_columns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    drawn = [*PRICE, "--users", "60", "--arms", "3", "--rate", "0.2", "--runs", "3"]
+    answer = json.loads(run(*drawn, "--json").stdout)
+    lines = run(*drawn).stdout.splitlines()
+    for cost in answer["costs"]:
+        gain, best = cost["gain"], answer["best_arm"]
+        line = next(text for text in lines if text.split()[:1] == [str(cost["min_group_size"])])
+        assert re.search(rf" {gain['mean'] / best:.0%}".replace("%", r"(\.\d)?% \("), line)
+        assert line.count("(") == line.count(")") == 1
 
 
 def test_price_compares_sizes_in_the_units_of_the_log(tmp_path: Path) -> None:

@@ -71,3 +71,17 @@ def test_the_index_of_pandas_hides_no_copies(tmp_path: Path, name: str) -> None:
     path.write_text("\n".join([f"{name},user,arm,reward,receipt", *numbered]), encoding="utf-8")
     assert from_log(path).profile.duplicates == 30
     assert from_log(path, drop_duplicates=True).report.duplicates_dropped == 30
+
+
+def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    message = refusal(tmp_path / "log.csv", "user,arm,reward, reward\na,x,1,0\nb,y,0,1\n")
+    assert message.endswith("log.csv must have different names; got user, arm, reward, reward.")
+    assert message.startswith("columns of ")
+    message = refusal(tmp_path / "bare.csv", "1,1,0\n2,1,1\n")
+    assert "The file seems to have no header" in message
+
+
+def test_columns_without_a_name_are_taken(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("user,arm,reward,,\na,x,1,,\nb,y,0,,\n")
+    assert from_log(path).report.rows_used == 2

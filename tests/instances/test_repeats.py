@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -97,8 +99,10 @@ def test_events_of_one_visit_that_are_alike_are_not_called_copies() -> None:
     assert "more than chance makes: copies, or events of one visit that are alike" in sentence
     assert sentence.endswith(
         "drop_duplicates=True leaves them out and changes the mean reward from "
-        f"{profile.mean_reward:.4g} to {kept.mean_reward:.4g}: only for copies."
+        f"{profile.mean_reward:.4g} to {kept.mean_reward:.4g}: only for copies. The price takes "
+        "either for tastes: of a visit, keep one row for each arm, with the mean reward."
     )
+    assert profile.doubts == [sentence]
     assert kept.mean_reward > 1.1 * profile.mean_reward
 
 
@@ -115,6 +119,75 @@ def test_many_equal_rows_of_a_visit_with_a_number_are_no_certain_copies() -> Non
         }
     )
     assert "or events of one visit" in str(from_log(rows).profile)
+
+
+@pytest.mark.parametrize("share", [0.2, 3.0])
+def test_rows_with_one_number_of_a_receipt_are_copies_however_many(share: float) -> None:
+    """And a doubt, as long as they are in the rows that are used."""
+    rows = visits(4_000, rate=0.2).drop("day").with_columns(receipt=pl.int_range(4_000) + 10**6)
+    n_copies = round(share * rows.height)
+    copied = pl.concat([rows, pl.concat([rows] * 3).head(n_copies)])
+    profile = from_log(copied).profile
+    sentence = (
+        f"{n_copies:,} rows repeat another one in every column: drop_duplicates=True leaves them "
+        "out. The price takes copies for tastes."
+    )
+    assert sentence in profile.doubts
+    assert profile.warnings.count(sentence) == 1
+    assert from_log(copied, drop_duplicates=True).profile.doubts == []
+    assert from_log(rows).profile.doubts == []
+
+
+def test_visits_with_a_number_and_several_rows_are_no_doubt() -> None:
+    visit = np.repeat(np.arange(1_500), 3)
+    rng = np.random.default_rng(1)
+    rows = {"user": rng.integers(100, size=1_500)[visit], "arm": rng.integers(3, size=4_500),
+            "reward": (rng.random(4_500) < 0.2).astype(int), "visit": visit}  # fmt: skip
+    profile = from_log(pl.DataFrame(rows)).profile
+    assert profile.duplicates_by_chance
+    assert profile.doubts == []
+
+
+def test_tastes_that_move_make_no_copies() -> None:
+    """Rewards of one day agree more than those of all days, and no more than those of near days."""
+    rng = np.random.default_rng(2)
+    users, arms, days = (rng.integers(n, size=30_000) for n in (200, 3, 60))
+    likes = np.where((users + days // 20) % 3 == arms, 0.3, 0.1)
+    rewards = (rng.random(30_000) < likes).astype(int)
+    rows = pl.DataFrame({"user": users, "arm": arms, "reward": rewards, "day": days})
+    for kind in (pl.Int64, pl.String):
+        profile = from_log(rows.with_columns(pl.col("day").cast(kind)), time="day").profile
+        assert profile.duplicates_by_chance
+        assert profile.doubts == []
+
+
+def test_visits_with_a_number_and_amounts_are_no_certain_copies() -> None:
+    """An amount differs where the reward does: without it, rows of a visit have other rewards."""
+    rng = np.random.default_rng(3)
+    visit = np.repeat(np.arange(800), 6)
+    rewards = (rng.random(4_800) < 0.03).astype(int)
+    rows = {"user": rng.integers(100, size=800)[visit], "arm": rng.integers(3, size=800)[visit],
+            "reward": rewards, "amount": rewards * 5, "visit": visit}  # fmt: skip
+    assert not from_log(pl.DataFrame(rows)).profile.events_identified
+
+
+def test_few_copies_are_reported_and_no_doubt() -> None:
+    rows = visits(4_000).with_columns(receipt=pl.int_range(4_000) + 10**6)
+    profile = from_log(pl.concat([rows, rows.head(9)])).profile
+    assert any("9 rows repeat another one" in warning for warning in profile.warnings)
+    assert profile.doubts == []
+
+
+def test_blank_lines_of_a_file_are_no_copies(tmp_path: Path) -> None:
+    """They are counted as missing, also where copies are left out."""
+    rows = visits(300).with_columns(receipt=pl.int_range(300) + 10**6)
+    lines = rows.write_csv().splitlines()
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join([*lines[:100], *[""] * 50, *lines[100:], lines[9]]) + "\n")
+    log = from_log(path)
+    assert (log.profile.duplicates, log.report.missing) == (1, 50)
+    report = from_log(path, drop_duplicates=True).report
+    assert (report.duplicates_dropped, report.missing, report.rows_used) == (1, 50, 300)
 
 
 def stays(n_copies: int, *, day: bool) -> pl.DataFrame:

@@ -50,6 +50,15 @@ def test_other_times_are_refused_with_what_to_write(text: str) -> None:
     )
 
 
+@pytest.mark.parametrize("text", ["2026-W02", "2026-01"])
+def test_weeks_and_months_are_refused_for_a_day_that_is_missing(text: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        log_of([text] * 20)
+    assert str(refused.value).endswith(
+        f"such as {text!r}. A day is missing: write one of the week or month, such as its first."
+    )
+
+
 def test_times_in_two_ways_are_named_one_of_each() -> None:
     """The refusal had blamed the times with the year first, and asked for just these."""
     with pytest.raises(InvalidInputError) as refused:

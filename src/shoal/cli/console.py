@@ -170,6 +170,8 @@ def _widths(rows: Sequence[Sequence[str]], room: int) -> list[int] | None:
     >>> rows = [["policy", "smallest group"], ["best-arm", "4"]]
     >>> _widths(rows, 30), _widths(rows, 18), _widths(rows, 15)
     ([8, 14], [8, 10], None)
+    >>> _widths([["C", "gain on all"], ["5", "3% (1 to 5)"]], 10)
+    [1, 9]
     """
     from rich.cells import cell_len
 
@@ -177,12 +179,14 @@ def _widths(rows: Sequence[Sequence[str]], room: int) -> list[int] | None:
     widths = [max(map(cell_len, cells)) for cells in columns]
     words = [[cell_len(word) for cell in cells for word in cell.split()] for cells in columns]
     needed = [widths[0], *(min(max(lengths), LONGEST_WORD) for lengths in words[1:])]
-    while sum(widths) > room:
-        wide = [index for index, width in enumerate(widths) if width > needed[index]]
-        if not wide:
-            return None
-        widths[max(wide, key=lambda index: (widths[index], index))] -= 1
-    return widths
+    whole = [max(map(cell_len, cells[1:]), default=0) for cells in columns]
+    for narrowest in (list(map(max, needed, whole)), needed):  # headers are broken before cells
+        while sum(widths) > room:
+            wide = [index for index, width in enumerate(widths) if width > narrowest[index]]
+            if not wide:
+                break
+            widths[max(wide, key=lambda index: (widths[index], index))] -= 1
+    return widths if sum(widths) <= room else None
 
 
 def _print_values(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

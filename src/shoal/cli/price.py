@@ -14,17 +14,18 @@ from click.core import ParameterSource
 
 from shoal.cli import console, options
 from shoal.cli.choices import NameChoice
+from shoal.cli.price_text import show, with_options
 from shoal.errors import InvalidInputError, UnknownNameError
 from shoal.extras import missing
 
 if TYPE_CHECKING:
-    from shoal.experiments import Cost, Price
     from shoal.instances import Log
 
 OPTIONS = {
     "at_least": "--at-least",
     "columns": "--columns",
     "horizon": "--rounds",
+    "min_group_size": "--min-group-size",
     "min_user_rows": "--min-user-rows",
     "n_arms": "--arms",
     "n_runs": "--runs",
@@ -36,16 +37,6 @@ OPTIONS = {
 
 OF_LOGS = ("columns", "scale", "min_user_rows", "drop_duplicates", "round_length")
 """The options that say how a log is read."""
-
-ADVICE = {
-    "n_runs=": "--runs ",
-    "n_runs": "--runs",
-    "drop_duplicates=True": "--drop-duplicates",
-    "min_user_rows=": "--min-user-rows ",
-    "at_least=": "--at-least ",
-    "Choose a scale:": "Choose a --scale:",
-}
-"""What sentences for Python advise, and what that is here."""
 
 
 @click.command(name="price")
@@ -136,13 +127,7 @@ def command(
         from shoal.experiments import price
         from shoal.experiments.comparison import new_folder
 
-    sources = {"--rate": rate, "--means": means_file, "--log": log_file}
-    present = [name for name, value in sources.items() if value is not None]
-    if len(present) != 1:
-        got = " and ".join(present) or "none"
-        raise InvalidInputError(f"give one of --rate, --means and --log; got {got}.")
-    if rate is not None and None in (experiment["n_users"], experiment["n_arms"]):
-        raise InvalidInputError("--rate needs --users and --arms beside it; got only some.")
+    _check_sources({"--rate": rate, "--means": means_file, "--log": log_file}, experiment)
     files = {"means_file": means_file, "log_file": log_file, "columns": experiment["columns"]}
     files |= {name: experiment[name] for name in OF_LOGS[1:] if experiment[name]}
     with _options_named():
@@ -152,12 +137,14 @@ def command(
     with console.progress(f"pricing with {policy}") as progress, _options_named():
         answer = price(rate=rate, policy=policy, progress=progress, **source, **experiment)
     answer = replace(answer, config={**answer.config, **files})
-    content = answer.to_dict() | {"recommendation": _with_options(answer.recommendation)}
+    content = answer.to_dict()
+    content["recommendation"] = with_options(content["recommendation"])
+    content |= {name: list(map(with_options, content[name])) for name in ("doubts", "notes")}
     text = json.dumps(content)
     if as_json:
         click.echo(text)
     else:
-        _show(answer)
+        show(answer)
     if out:
         with new_folder(out) as folder, console.waiting("writing"):
             (folder / "price.json").write_text(text + "\n", encoding="utf-8")
@@ -168,6 +155,23 @@ def command(
         if not as_json:
             contents = "Answer" if missing("figures") else "Answer and figure"
             click.echo(f"{contents}: {out}")
+
+
+def _check_sources(sources: dict[str, Any], experiment: dict[str, Any]) -> None:
+    """Refuse several descriptions of people, and options that the one does not take."""
+    present = [name for name, value in sources.items() if value is not None]
+    if len(present) != 1:
+        got = " and ".join(present) or "none"
+        raise InvalidInputError(f"give one of --rate, --means and --log; got {got}.")
+    rate, n_arms = sources["--rate"], experiment["n_arms"]
+    if rate is not None and None in (experiment["n_users"], n_arms):
+        raise InvalidInputError("--rate needs --users and --arms beside it; got only some.")
+    if rate is not None and 1 < rate <= 50:
+        raise InvalidInputError(
+            f"--rate must be above 0 and at most 0.5; got {rate}: {rate:g} % is {rate / 100:g}."
+        )
+    if sources["--log"] is not None and n_arms is not None:
+        raise InvalidInputError(f"--arms must be left out beside --log; got {n_arms}.")
 
 
 def _check_numbers(experiment: dict[str, Any]) -> None:
@@ -204,7 +208,7 @@ def _options_named() -> Iterator[None]:
     except UnknownNameError:
         raise
     except InvalidInputError as error:
-        parameter, _, rule = _with_options(str(error)).partition(" ")
+        parameter, _, rule = with_options(str(error)).partition(" ")
         raise InvalidInputError(f"{OPTIONS.get(parameter, parameter)} {rule}") from error
 
 
@@ -236,12 +240,13 @@ def _source(
     for line in (
         f"{log_file}: {profile.summary}", profile.arm_list, str(log.report), *profile.warnings
     ):  # fmt: skip
-        click.echo(_with_options(line), err=True)
+        click.echo(with_options(line), err=True)
     if len(log.arms) < 2:
         raise InvalidInputError(
             f"arm column {columns[1]!r} must name at least 2 arms, for there to be a choice; got "
             f"{log.arms[0]!r} alone."
         )
+    _check_roles(log, experiment)
     with console.waiting("estimating how users differ"):
         source = {"population": log.population}
     if click.get_current_context().get_parameter_source("rewards") is ParameterSource.DEFAULT:
@@ -255,20 +260,29 @@ def _source(
 def _read(log_file: str, arguments: dict[str, Any]) -> Log:
     """Read the log; a column that it does not have is refused by the name of the option."""
     from shoal.instances import from_log
-    from shoal.instances.hints import header_hint
     from shoal.instances.rows import UnknownColumnError
 
     try:
         with console.waiting("reading the log"):
             return from_log(log_file, **arguments)
     except UnknownColumnError as error:
-        example = ""
-        if len(error.columns) >= 3 and not header_hint(error.columns):
-            example = f", such as --columns {options.join_names(error.columns[:3])}"
         raise InvalidInputError(
-            f"--columns must name the log's columns for user, arm and reward{example}; it has "
-            f"{', '.join(error.columns)}; got {error.name!r} for the {error.role}.{error.hint}"
+            f"--columns must name the log's columns for user, arm and reward, in this order; it "
+            f"has {options.join_names(error.columns)}; got {error.name!r} for the {error.role}."
+            f"{error.hint}"
         ) from error
+
+
+def _check_roles(log: Log, experiment: dict[str, Any]) -> None:
+    """Ask whether user and arm are exchanged where arms are more and no group has enough users."""
+    n_users, n_arms = experiment["n_users"] or len(log.users), len(log.arms)
+    candidates = [size for size in experiment["min_group_sizes"] if size >= experiment["at_least"]]
+    if candidates and n_arms > n_users < min(candidates):
+        raise InvalidInputError(
+            f"--min-group-size must be at most {n_users}, the number of users; got "
+            f"{', '.join(map(str, candidates))}. There are more arms ({n_arms}) than users: are "
+            "user and arm exchanged in --columns?"
+        )
 
 
 def _set_conditions(log: Log, policy: str, experiment: dict[str, Any]) -> None:
@@ -304,77 +318,3 @@ def _integer(text: str) -> int:
         return int(text)
     except ValueError:
         raise InvalidInputError(f"min_group_size must be whole numbers; got {text!r}.") from None
-
-
-def _show(answer: Price) -> None:
-    from shoal.experiments.price.recommend import passes_in_words
-    from shoal.model.plurals import count
-
-    config, first = answer.config, answer.costs[0].min_group_size
-    digits = 3 if abs(answer.best_arm) >= 0.02 else 5
-
-    def against(cost: Cost) -> str:
-        """Say what a size earns more or less than the first: a share where that has a meaning."""
-        more, half = 0.0 - cost.loss.mean, cost.loss.half
-        if cost is answer.costs[0]:
-            return ""
-        part, around = (
-            answer.scale.part(value, answer.costs[0].reward.mean) for value in (more, half)
-        )
-        if part is not None and around is not None:
-            decimals = 1 if answer.scale.changes else 0  # where 0 is far away, parts are small
-            sign = "+" if round(part, 2 + decimals) else ""  # 0 has none
-            return f"{part:{sign}z.{decimals}%} ± {around:.{decimals}%}"
-        return f"{more:+z.{digits}f} ± {half:.{digits}f}"
-
-    console.table(
-        f"{config['policy']}: {count(config['n_users'], 'user')}, "
-        f"{count(config['n_arms'], 'arm')}, {count(config['horizon'], 'round')}",
-        ["C", "reward", "gain on best arm", "in percent", "share of gap", f"against C={first}",
-         "passes at", "all alike"],
-        [
-            (
-                cost.min_group_size,
-                f"{cost.reward.mean:.{digits}f}",
-                f"{cost.gain.low:+z.{digits}f} to {cost.gain.high:+z.{digits}f}",
-                answer.gain_in_words(cost),
-                answer.share_in_words(cost),
-                against(cost),
-                passes_in_words(cost, never=f"not in {config['horizon']:,}"),
-                "" if cost.homogeneous is None else f"{cost.homogeneous:.1%}",
-            )
-            for cost in answer.costs
-        ],
-    )  # fmt: skip
-    if answer.population is not None:
-        drawn = f"Every run played {config['sample']:,} users of a population that the log allows."
-    elif config["rate"] is not None:
-        drawn = (
-            f"Populations of {config['sample']:,} users were drawn: six tastes each, users around "
-            "them."
-        )
-    else:
-        drawn = f"Every run played {config['sample']:,} of the {config['n_users']:,} users given."
-    shown = any(cost.homogeneous is not None for cost in answer.costs)
-    alike = " All alike: totals that reveal everyone's reward." if shown else ""
-    for line in (
-        f"Reward per user and round; intervals are 95 %. Best single arm for everyone: "
-        f"{_band(answer, 'best_arm')}; full knowledge: {_band(answer, 'full_knowledge')}; a random "
-        f"arm: {answer.mean_rate:.4f}.{alike}",
-        f"{drawn} {count(config['n_runs'], 'run')}, the same for every C.",
-        *answer.notes,
-        f"Recommendation: {_with_options(answer.recommendation)}",
-    ):
-        click.echo(line)
-
-
-def _with_options(sentence: str) -> str:
-    """Return a sentence that advises options in place of arguments."""
-    for argument, option in ADVICE.items():
-        sentence = sentence.replace(argument, option)
-    return sentence
-
-
-def _band(answer: Price, name: str) -> str:
-    band = answer.bands[name]
-    return f"{band.mean:.4f} ({band.low:.4f} to {band.high:.4f})"

@@ -99,7 +99,8 @@ class Log:
     visits
         How often users come back and whether their tastes move, in a log with time.
     trend
-        Deviation over the rows of the common trend that was taken out, as a factor.
+        Deviation over the rows of the common trend that was taken out, which multiplies rates:
+        0.1 is 10 % of the rate.
     """
 
     pairs: PairTotals
@@ -204,20 +205,20 @@ def from_log(
     names = _column_names(columns, round_length)
     frame = log_rows.read_log(log)
     rows = log_rows.select_columns(frame, names)
-    telling = telling_columns(frame, names)
-    findings = _look_over(frame, names, copies=bool(telling) and not drop_duplicates)
+    complete, tells = log_rows.complete_rows(rows), bool(telling_columns(frame, names))
+    repeated = log_rows.repeated_rows(frame, complete) if tells else None
+    findings = _look_over(frame, names, complete, None if drop_duplicates else repeated)
     if drop_duplicates:
-        rows = log_rows.select_columns(log_rows.drop_duplicates(frame, telling), names)
+        rows = log_rows.select_columns(log_rows.drop_duplicates(frame, repeated), names)
     counts = {"rows_read": frame.height, "duplicates_dropped": frame.height - rows.height}
-    if findings["duplicates"]:
-        rows = rows.with_columns(repeat=~frame.hash_rows().is_first_distinct())
+    rows = rows.with_columns(repeat=repeated) if findings["duplicates"] else rows
     del frame  # of ten million rows, more than half a gigabyte
     rows, dropped, scaling, ends = _keep_usable(rows, names, scale, min_rows)
     findings["mean_without_duplicates"] = _mean_without_repeats(rows)
     _check_variety(rows, names)
     report = LogReport(**counts, **dropped, rows_used=rows.height, scaling=scaling, scale=ends)
     log_read = _total(rows, report, "1d" if round_length is None else round_length, seed)
-    if not telling:
+    if not tells:
         _check_copies(log_read.profile)
     return replace(log_read, profile=replace(log_read.profile, **findings))
 
@@ -244,10 +245,14 @@ def _column_names(columns: LogColumns, round_length: str | None) -> dict[str, st
     return {role: str(name) for role, name in names.items() if name is not None}
 
 
-def _look_over(frame: pl.DataFrame, names: dict[str, str], *, copies: bool) -> dict[str, Any]:
+def _look_over(
+    frame: pl.DataFrame, names: dict[str, str], complete: pl.Series, repeated: pl.Series | None
+) -> dict[str, Any]:
     """Return what a profile says of the log as it was read; of copies only where it can tell."""
-    duplicates = log_rows.count_duplicates(frame) if copies else None
+    duplicates = None if repeated is None else int(repeated.sum())
     date = ambiguous_date(frame[names["time"]]) if "time" in names else None
+    if duplicates and not complete.all():
+        frame = frame.filter(complete)
     return {
         "duplicates": duplicates,
         "duplicates_by_chance": bool(duplicates) and repeats_by_chance(frame, names),
@@ -303,8 +308,8 @@ def _keep_usable(
         reasons = [f"{n:,} {name.replace('_', ' ')}" for name, n in dropped.items() if n]
         raise InvalidInputError(
             f"a log must leave at least one row; got {count(rows.height, 'row')}, "
-            f"{timed.height:,} of them usable, where a user needs at least "
-            f"{count(min_rows['user'], 'row')} and an arm {min_rows['arm']}; dropped: "
+            f"{timed.height:,} of them usable, with min_user_rows={min_rows['user']} and, for an "
+            f"arm, at least {count(min_rows['arm'], 'row')}; dropped: "
             f"{', '.join(reasons) or 'none'}."
         )
     dropped["too_rare"] = timed.height - frequent.height

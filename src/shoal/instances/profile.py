@@ -170,7 +170,7 @@ class LogProfile:
             "leave the cell empty."
             for last, following, rows, early in self.empty_times
         ]
-        if self.duplicates:
+        if self.duplicates and not self._repeats_mislead:
             sentences.append(self._about_duplicates(self.duplicates))
         sentences += [
             f"Arm {name!r} has {count(n_rows, 'row')}, too few to say what it earns, and the price "
@@ -196,6 +196,11 @@ class LogProfile:
             f"{n_names:,} users differ from another only in {_difference(self.similar_users[0])} "
             f"and are taken as different, such as {examples}."
         )
+
+    @property
+    def _repeats_mislead(self) -> bool:
+        """Whether rows repeat others so often beyond chance that the price is too sure."""
+        return not self.duplicates_by_chance and (self.duplicates or 0) > MANY_ROWS
 
     def _about_duplicates(self, n_rows: int) -> str:
         if self.duplicates_by_chance:
@@ -238,7 +243,15 @@ class LogProfile:
                 f"all numbers of equal rows are multiples of {self.copies.times}, not by chance. "
                 "The price takes copies for tastes: leave them out."
             )
-        if self.repeated_events:
+        if self.duplicates and self._repeats_mislead:
+            what = (
+                "copies for tastes."
+                if self.events_identified
+                else "either for tastes: of a visit, keep one row for each arm, with the mean "
+                "reward."
+            )
+            sentences.append(f"{self._about_duplicates(self.duplicates)} The price takes {what}")
+        elif self.repeated_events:
             sentences.append(
                 f"{self.repeated_events:,} rows have the user, arm, time and reward of another. If "
                 "they are one event that was recorded more than once, the price takes it for a "

@@ -53,6 +53,9 @@ class UnknownColumnError(InvalidInputError):
     @property
     def hint(self) -> str:
         """What else may be wrong."""
+        for column in self.columns:
+            if column.casefold() == self.name.casefold():
+                return f" The log has {column!r}: only the case differs."
         if len(self.columns) == 1:
             return separator_hint(self.columns[0])
         return header_hint(self.columns)
@@ -86,6 +89,7 @@ def read_log(log: Any) -> pl.DataFrame:
 def _read_file(path: Path) -> pl.DataFrame:
     try:
         if path.suffix.lower() == ".csv":
+            _check_names(path)
             frame = pl.read_csv(path, infer_schema=False, glob=False)  # 003 is not 3
             return _without_index(_with_stripped_names(frame))
         if path.suffix.lower() == ".parquet":
@@ -95,6 +99,17 @@ def _read_file(path: Path) -> pl.DataFrame:
             _check_width(path)
         raise unreadable(path, error, hint=encoding_hint(error)) from error
     raise InvalidInputError(f"a log must end in .csv or .parquet; got {str(path)!r}.")
+
+
+def _check_names(path: Path) -> None:
+    """Refuse two columns of one name, of which polars would rename the second."""
+    with path.open(encoding="utf-8", errors="replace", newline="") as lines, suppress(csv.Error):
+        names = [name.strip() for name in next(csv.reader(lines), []) if name.strip()]
+        if not _differ(names):
+            raise InvalidInputError(
+                f"columns of {path} must have different names; got {', '.join(names)}."
+                f"{header_hint(names)}"
+            )
 
 
 def _with_stripped_names(frame: pl.DataFrame) -> pl.DataFrame:
@@ -146,19 +161,25 @@ def select_columns(frame: pl.DataFrame, names: dict[str, str]) -> pl.DataFrame:
     return frame.select(pl.col(name).alias(role) for role, name in names.items())
 
 
-def count_duplicates(frame: pl.DataFrame) -> int:
-    """Return how many rows repeat another in all columns."""
-    return frame.height - frame.hash_rows().n_unique()
+def complete_rows(rows: pl.DataFrame) -> pl.Series:
+    """Mark the rows with a user, an arm and a reward: a blank line of a file has none."""
+    present = ~pl.any_horizontal(pl.col("user", "arm", "reward").is_null())
+    return rows.select(present).to_series()
 
 
-def drop_duplicates(frame: pl.DataFrame, telling: list[str]) -> pl.DataFrame:
-    """Leave out rows that repeat another in all columns, where some column is ``telling``."""
-    if not telling:
+def repeated_rows(frame: pl.DataFrame, complete: pl.Series) -> pl.Series:
+    """Mark the ``complete`` rows that repeat an earlier one in all columns."""
+    return complete & ~frame.hash_rows().is_first_distinct()
+
+
+def drop_duplicates(frame: pl.DataFrame, repeated: pl.Series | None) -> pl.DataFrame:
+    """Leave out the ``repeated`` rows; None where no column tells copies."""
+    if repeated is None:
         raise InvalidInputError(
             f"duplicates must be told by a further column such as the time: in a log of "
             f"{frame.columns} alone, equal rows may be different events."
         )
-    return frame.filter(frame.hash_rows().is_first_distinct())
+    return frame.filter(~repeated)
 
 
 def usable_rows(
@@ -169,7 +190,7 @@ def usable_rows(
     ``column`` is the reward's name in the log, for messages. Last comes what the scale did, in
     words and as what 0 and 1 stand for.
     """
-    present = rows.filter(~pl.any_horizontal(pl.col("user", "arm", "reward").is_null()))
+    present = rows.filter(complete_rows(rows))
     number = pl.col("reward").cast(pl.Float64, strict=False)
     if rows.schema["reward"] == pl.String:
         text = pl.col("reward").str.strip_chars().str.to_lowercase()

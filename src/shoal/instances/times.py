@@ -14,6 +14,9 @@ from shoal.instances.rows import MAX_BAD
 DAY_AND_MONTH = r"^\s*(\d{1,2})([/.-])(\d{1,2})([/.-]\d{4}\b)"
 """Dates that begin with day and month, in either order."""
 
+WITHOUT_DAY = r"^\s*\d{4}-?(W\d{2}|\d{2})\s*$"
+"""A week or a month, such as 2026-W02 and 2026-01."""
+
 FIRST_DAY, LAST_DAY = 19_000_101, 21_001_231
 """Whole numbers between these that are all dates, written as year, month and day, are dates."""
 
@@ -107,10 +110,15 @@ def _refusal(read: pl.Series, bad: pl.Series, column: str) -> str:
             "them with the year first: 2026-03-20 13:45."
         )
     values = ", ".join(repr(value) for value in bad.unique(maintain_order=True).head(4))
+    no_day = bool(written.cast(pl.String).str.contains(WITHOUT_DAY).all())
+    advice = (
+        "A day is missing: write one of the week or month, such as its first."
+        if no_day
+        else "Write the year first, and hours from 0 to 23."
+    )
     return (
         f"times in column {column!r} must be numbers, or dates such as 2026-03-20, 20.03.2026 "
-        f"or 2026-03-20 13:45; {len(bad):,} of {n_rows:,} are not, such as {values}. "
-        "Write the year first, and hours from 0 to 23."
+        f"or 2026-03-20 13:45; {len(bad):,} of {n_rows:,} are not, such as {values}. {advice}"
     )
 
 

@@ -85,6 +85,11 @@ def test_two_runs_of_a_log_with_tastes_are_too_few_to_tell() -> None:
     assert answer.recommendation.startswith("Undecided: 2 runs are too few to tell")
     assert answer.recommendation.endswith("Play more: n_runs=6, or leave n_runs out.")
     assert "mostly from chance in the simulation; more runs narrow it by" in answer.notes[2]
+    doubted = replace(answer, population=replace(people, doubts=("Arms were chosen by users.",)))
+    assert doubted.recommendation.startswith(
+        "As long as the doubts about this log (in the notes) stand, show everyone the best single "
+        "arm. Without them, the answer is undecided: 2 runs are too few to tell"
+    )
     for cost in answer.costs:  # all columns have one centre
         assert cost.reward.mean == pytest.approx(answer.best_arm + cost.gain.mean)
         assert answer.costs[0].reward.mean - cost.reward.mean == pytest.approx(cost.loss.mean)

@@ -117,7 +117,8 @@ def recommendation(price: Price) -> str:
     elif price.more_runs is None:
         begin = f"As long as {doubts} stand, "
     else:
-        begin = f"As long as {doubts} stand, show everyone the best single arm; without them "
+        stay = f"As long as {doubts} stand, show everyone the best single arm."
+        return f"{stay} Without them, the answer is u{sentence[1:]}"
     return f"{begin}{sentence[0].lower()}{sentence[1:]}"
 
 
