@@ -25,6 +25,7 @@ ALL = (
     "engines",
     "price",
     "placebo",
+    "sharp",
     "people",
     "cases",
     "logs",
