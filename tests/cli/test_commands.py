@@ -208,7 +208,7 @@ def test_tune_writes_its_file_once(tmp_path: Path) -> None:
         ([*PRICE, "--rate", "0.1", "--users", "9"], "--rate needs --users and --arms beside it"),
         (
             [*PRICE, "--rate", "0.1", "--users", "4", "--arms", "2"],
-            "min_group_size must be between 1 and n_users=4; got 5",
+            "--min-group-size must be between 1 and n_users=4; got 5",
         ),
         (
             [*PRICE, "--rate", "2", "--users", "40", "--arms", "2"],

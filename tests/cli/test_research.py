@@ -137,7 +137,7 @@ def test_the_former_names_answer_with_where_the_commands_went(name: str) -> None
 def test_explore_beta_writes_the_hardest_graph_with_its_certificate(tmp_path: Path) -> None:
     out = tmp_path / "hardest.json"
     arguments = ["explore-beta", "--arms", "2", "--min-group-size", "1", "--cluster-size", "2"]
-    done = run(*arguments, "--seconds", "1", "--out", str(out))
+    done = run(*arguments, "--seconds", "5", "--out", str(out))
     assert done.exit_code == 0, done.output
     content = json.loads(out.read_text())
     assert content["beta"] == content["upper"] == "2/3"
