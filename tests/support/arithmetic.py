@@ -28,7 +28,7 @@ VARIANTS = "from numpy._core._multiarray_umath import __cpu_dispatch__; print(*_
 def pin_arithmetic() -> None:
     """Pin it here and in all that is started from here; before NumPy is imported."""
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    if not PINNED or os.environ.get("OPENBLAS_CORETYPE") == "Haswell":
+    if not PINNED or os.environ.get("NUMBA_CPU_FEATURES") == FEATURES:  # which we alone set
         return
     if "numpy" in sys.modules:
         raise RuntimeError("NumPy has chosen its arithmetic: pin it before NumPy is imported.")
