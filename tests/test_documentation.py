@@ -36,7 +36,7 @@ from shoal.service.store import Database
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *DOCS]
 
-LINK = re.compile(r"!?\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+LINK = re.compile(r"!?\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 
 
 def listed(group: click.Group, prefix: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -212,6 +212,15 @@ def test_the_readmes_headline_table_is_that_of_the_papers_experiment() -> None:
     found = re.search(r"<!-- headline -->\n(\| .*?)\n<!-- /headline -->", text, re.S)
     assert found
     assert f"\n{found[1]}\n" in (ROOT / "docs/benchmarks/paper.md").read_text(encoding="utf-8")
+
+
+def test_the_readmes_measured_figures_are_those_of_the_page_that_they_link_to() -> None:
+    links = LINK.findall((ROOT / "README.md").read_text("utf-8"))
+    figures = [(text, page) for text, page in links if "±" in text]
+    assert figures
+    for text, page in figures:
+        measured = (ROOT / page).read_text("utf-8")
+        assert all(f"| {figure} |" in measured for figure in text.split(" and "))
 
 
 def test_the_version_to_cite_is_this_one() -> None:

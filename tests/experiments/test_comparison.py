@@ -118,7 +118,8 @@ def test_a_whole_setting_may_be_passed_and_changed() -> None:
     fields = {name: SMALL[name] for name in ("n_users", "n_arms", "min_group_size")}
     setting = Setting(**fields, horizon=1_000)
     shared = {"policies": SMALL["policies"], "n_runs": SMALL["n_runs"], "engine": HERE}
-    changed = compare(setting=setting, horizon=SMALL["horizon"], **shared)
+    both = ["uniform", "linear"]
+    changed = compare(setting=setting, instances=both, horizon=SMALL["horizon"], **shared)
     assert changed.records.equals(compare(**SMALL, engine=HERE).records)
 
 
@@ -126,7 +127,8 @@ def test_the_instances_of_a_whole_setting_are_played() -> None:
     shared = SMALL | {"policies": "random", "n_runs": 2, "engine": HERE}
     problem = {name: shared.pop(name) for name in ("n_users", "n_arms", "min_group_size")}
     linear = Setting(**problem, horizon=300, instance="linear")
-    assert compare(setting=linear, **shared).config["instances"] == ["linear"]
+    for setting in (linear, replace(linear, instance="uniform")):
+        assert compare(setting=setting, **shared).config["instances"] == [setting.instance]
     assert compare(setting=linear, instance="uniform", **shared).config["instances"] == ["uniform"]
     options = {"rate": 0.3}
     clustered = replace(linear, instance="clustered", instance_options=options)

@@ -30,6 +30,7 @@ from shoal.experiments.setting import (
     SettingOptions,
     check_arguments,
     check_instance,
+    field_value,
     means_hash,
     named_instance,
     setting_and_means,
@@ -74,8 +75,7 @@ def compare(
     ----------
     instances
         Classes of instances, by default both of the paper's; each run draws a new one, the same
-        for every policy. A single one may be named as ``instance``, or, but for the default, by a
-        whole ``setting``.
+        for every policy. A single one may be named as ``instance``, or by a whole ``setting``.
     policies
         Each as in ``simulate``; a class that is defined in a notebook is played in this process.
     means
@@ -143,9 +143,9 @@ def as_lists(
     means: ArrayLike | None = None,
 ) -> tuple[Sequence[str], list[Any]]:
     """Return both as lists: one name stands for a list of one. Means leave no instances to draw."""
-    named = named_instance(setting)
-    other = None if isinstance(named, str) and named == GIVEN else named
-    for name, value in (("instances", instances), ("instance", other)):
+    named = field_value(setting, "instance")
+    drawn = None if isinstance(named, str) and named == GIVEN else named_instance(setting)
+    for name, value in (("instances", instances), ("instance", drawn)):
         if means is not None and value is not None:
             raise InvalidInputError(
                 f"{name} must be left out beside means; got {shortened(value)}."
