@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import resource
 import select
 import subprocess
@@ -28,6 +29,8 @@ CAMPAIGN = ["demo", "--headless", "--seconds", "1", "--json"]
 EXTRAS = ("figures", "service", "postgres", "dp", "cluster")
 SILENT_SECONDS = 2.0
 DEMO_SECONDS = 120.0
+CONTROL = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")  # colours, and a line that is written again
+WORDS = re.compile(r"\w.*\w")
 TOOLS = ("pip", "setuptools", "_distutils_hack", "pkg_resources")
 
 
@@ -107,7 +110,7 @@ def run(command: list[str], environment: Mapping[str, str], *, folder: Path = RO
 
 
 def watched(command: list[str], newcomer: Newcomer) -> tuple[float, str]:
-    """Run on a terminal; return the longest silence, and the line before it."""
+    """Run on a terminal; return the longest silence, and the last words before it."""
     child, terminal = pty.fork()
     if child == 0:
         os.chdir(newcomer.clone)
@@ -122,8 +125,8 @@ def watched(command: list[str], newcomer: Newcomer) -> tuple[float, str]:
             part = b""
         now = time.perf_counter()
         if now - last > silence:
-            lines = text.decode(errors="replace").split("\n")
-            silence, before = now - last, next((x.strip() for x in lines[::-1] if x.strip()), "")
+            words = WORDS.findall(CONTROL.sub("\n", text.decode(errors="replace")))
+            silence, before = now - last, words[-1] if words else ""
         last, text = now, (text + part)[-5000:]
         if not part:
             break
