@@ -1,20 +1,11 @@
-"""Is it worth it? Typical cases, rates × rounds × C, and the pictures of the tutorial.
-
-The tutorial's picture is the one that the tutorial's own example draws.
-"""
+"""Is it worth it? Typical cases, rates × rounds × C."""
 
 from __future__ import annotations
 
-from contextlib import chdir
-from pathlib import Path
-from shutil import copy
-from tempfile import TemporaryDirectory
-
 import altair as alt
 import polars as pl
-from tests.support.pages import run, tidy
 
-from benchmarks.report import IMAGES, ROOT, page, table
+from benchmarks.report import IMAGES, page, table
 from shoal.experiments import Price, price
 from shoal.experiments.statistics import Interval
 from shoal.figures import save
@@ -23,11 +14,9 @@ from shoal.figures.style import STYLE
 N_USERS, SAMPLE, N_ARMS, N_RUNS = 20_000, 2_500, 5, 5
 RATES, ROUNDS, SIZES = (0.02, 0.05, 0.2), (30, 100, 300, 1_000), (5, 10, 20, 50)
 SEED = 20_261_121
-TUTORIAL = ROOT / "docs" / "tutorials" / "worth-it.md"
 
 
 def main() -> None:
-    picture_of_the_tutorial()
     answers: dict[tuple[float, int], Price] = {}
     for rate in RATES:
         for rounds in ROUNDS:
@@ -50,6 +39,10 @@ def main() -> None:
         "gained: price your own log before you decide ([tutorial](../tutorials/worth-it.md)).",
         "![Gain over the best single arm by rate, rounds and C](../images/cases.png)",
         "A question mark in the figure: the interval holds 0.",
+        "The table's first row: "
+        f"`shoal price --users {N_USERS} --arms {N_ARMS} --rate {RATES[0]} --rounds {ROUNDS[0]} "
+        f"--min-group-size {','.join(map(str, SIZES))} --runs {N_RUNS} --sample {SAMPLE} "
+        f"--seed {SEED}`. For the others, change the rate and the rounds.",
         table(
             ["rate", "rounds", "possible", *(f"C = {size}" for size in SIZES)],
             [_line(rate, rounds, answer) for (rate, rounds), answer in answers.items()],
@@ -117,13 +110,3 @@ def _panel(title: str, answers: dict[int, Price]) -> alt.LayerChart:
     cells = base.mark_rect().encode(color=alt.Color("gain:Q", scale=scale, legend=None))
     text = base.mark_text(fontSize=13).encode(text="text:N")
     return alt.LayerChart(layer=[cells, text], width=220, height=180, title=title)
-
-
-def picture_of_the_tutorial() -> None:
-    """Run the tutorial's own examples in a folder of their own, and keep the figure they draw."""
-    with TemporaryDirectory() as folder, chdir(folder):
-        for block, printed in run(TUTORIAL):
-            print(printed, flush=True)
-            assert tidy(block.body) == tidy(printed), "the page is stale: make outputs"
-        for ending in ("png", "svg"):
-            copy(Path("worth-it", f"price.{ending}"), IMAGES / f"worth-it.{ending}")

@@ -30,7 +30,7 @@ def main(sizes: Sequence[int] = SIZES) -> None:
         n_users=N_USERS, n_arms=N_ARMS, rate=RATE, horizon=ROUNDS, min_group_sizes=SIZES
     )
     seconds = perf_counter() - start
-    save(price_figure(predicted.to_dict()), IMAGES / "price")
+    save(price_figure(predicted.to_dict()), IMAGES / "price-benchmark")
     print(f"done: the prediction, {seconds:.0f} s", flush=True)
     found = {}
     for sample in (*SAMPLES, N_USERS):
@@ -47,7 +47,8 @@ def main(sizes: Sequence[int] = SIZES) -> None:
         f"`shoal price --users {N_USERS} --arms {N_ARMS} --rate {RATE} --rounds {ROUNDS} "
         f"--min-group-size {','.join(map(str, SIZES))}` took {seconds:.0f} s. It says:",
         "> " + predicted.recommendation,
-        "![Reward of each group size with intervals, and over the rounds](../images/price.png)",
+        "![Reward of each group size with intervals, and over the rounds]"
+        "(../images/price-benchmark.png)",
         f"Beside its prediction of the reward per user and round stand {N_FRESH} fresh populations "
         f"of all {N_USERS:,} users each, drawn with another seed. The mean of the fresh ones has "
         "an interval of its own; the last column counts those that lie where the prediction "

@@ -36,6 +36,9 @@ COLUMNS = "80"
 GALLERY = re.compile(r"\((images/gallery/[\w-]+\.png)\)")
 """Figures that a page's own examples draw, under the same name."""
 
+PICTURE = re.compile(r"\(\.\./images/([\w-]+)\.png\)")
+"""A tutorial's picture; one of ``shoal price`` has the name of the folder that a page gives it."""
+
 
 @dataclass(frozen=True)
 class Block:
@@ -99,6 +102,9 @@ def write_outputs(page: Path) -> None:
         outputs = iter([(block, text) for block, text in run(page)])
         for name in GALLERY.findall(text):
             copy(Path(name).name, page.parent / name)
+        for name in PICTURE.findall(text):
+            for drawn in Path(name).glob("price.[ps][nv]g"):
+                copy(drawn, ROOT / "docs" / "images" / f"{name}{drawn.suffix}")
 
     def replaced(match: re.Match[str]) -> str:
         if match["language"] != "output":

@@ -37,15 +37,17 @@ class Scale(NamedTuple):
     def parts_in_words(self, differences: Sequence[float], reward: float) -> list[str]:
         """Write differences as parts of a reward, or in the log's units if it is not above 0.
 
-        >>> Scale().parts_in_words([0.2, -0.1], 1.0), Scale(-5.0, 5.0).parts_in_words([0.2], 0.5)
-        (['20%', '-10%'], ['2'])
+        A part that would round to 0 has a decimal.
+
+        >>> Scale().parts_in_words([0.2, -0.001], 1.0), Scale(-5.0, 5.0).parts_in_words([0.2], 0.5)
+        (['20%', '-0.1%'], ['2'])
         """
         parts = [self.part(difference, reward) for difference in differences]
         known = [part for part in parts if part is not None]
         if not known:
             return [f"{difference * (self.one - self.zero):.2g}" for difference in differences]
-        digits = 0 if max(map(abs, known)) >= FEW_PERCENT else 1
-        return [f"{part:z.{digits}%}" for part in known]
+        few = max(map(abs, known)) < FEW_PERCENT
+        return [f"{part:z.{int(few or 0 < abs(part) <= 0.005)}%}" for part in known]
 
     def in_words(self, difference: float, reward: float) -> str:
         """Write one difference with two digits.

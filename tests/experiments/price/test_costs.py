@@ -33,7 +33,7 @@ def test_the_largest_size_that_keeps_nine_tenths_of_the_gain_is_recommended() ->
     assert found.recommendation == (
         "Use groups of at least 10 users: over 300 rounds they earn 46% (33% to 59%) more than the "
         "best single arm for everyone, 90% of the gain without anonymity; groups of 20 would keep "
-        "41%."
+        "41% of that gain."
     )
     assert found.notes == []
 
@@ -53,13 +53,13 @@ def test_the_best_size_may_be_the_largest_or_the_only_one() -> None:
     assert found.notes[0].startswith("Groups of 30 earn more than groups of 2")
     found = priced({2: [0.30, 0.32], 5: [-0.1, -0.12]})
     assert found.recommendation.startswith("Use groups of at least 2 users: ")
-    assert found.recommendation.endswith("for everyone; groups of 5 would keep 0%.")
+    assert found.recommendation.endswith("for everyone; groups of 5 are not shown to gain.")
 
 
 def test_groups_below_the_floor_are_compared_but_not_recommended() -> None:
     found = priced({1: [0.50, 0.52], 5: [0.2, 0.22], 10: [0.1, 0.12]}, at_least=5)
     assert found.recommended is found.costs[1]
-    assert "41% of the gain without anonymity; groups of 10 would keep" in found.recommendation
+    assert "41% of the gain without anonymity; groups of 10 are not shown" in found.recommendation
     found = priced({1: [0.3, 0.32], 5: [-0.1, -0.12]})
     assert found.recommended is None
     assert "groups of at least 5 users is not shown" in found.recommendation
@@ -92,7 +92,7 @@ def test_without_a_gain_that_is_shown_everyone_gets_the_best_arm() -> None:
     assert found.recommended is None
     assert found.recommendation == (
         "Show everyone the best single arm: within 300 rounds, learning from groups of at least "
-        "5 or 20 users is not shown to earn more (-5%, between -196% and 186%)."
+        "5 or 20 users is not shown to earn more (groups of 5: -5%, between -196% and 186%)."
     )
     assert found.to_dict()["recommended"] is None
 

@@ -144,6 +144,8 @@ def _best_single_arm(price: Price) -> str:
     costs = candidates(price)
     smaller = ", ".join(str(cost.min_group_size) for cost in costs[:-1])
     sizes = f"{smaller} or {users(costs[-1])}" if smaller else users(costs[-1])
+    best = judged(price)
+    of_which = f"groups of {best.min_group_size}: " if smaller else ""
     population = price.population
     begin = "Show everyone the best single arm: "
     if population is not None and not (population.shows_tastes or population.shows_agreement):
@@ -153,7 +155,7 @@ def _best_single_arm(price: Price) -> str:
     return (
         f"{begin}within {count(int(price.rounds[-1]), 'round')}, learning from groups of at least "
         f"{sizes} is not shown to earn more{_on_average(price)} "
-        f"({gain_between(price, judged(price).gain)})."
+        f"({of_which}{gain_between(price, best.gain)})."
         f"{_left_out(price)}"
     )
 
@@ -190,8 +192,10 @@ def _use_groups(price: Price, chosen: Cost) -> str:
         sentence += "without anonymity" if alone else f"with groups of {best.min_group_size}"
     larger = [cost for cost in price.costs if cost.min_group_size > chosen.min_group_size]
     if larger:
-        part = max(0.0, larger[0].gain.mean / best.gain.mean)
-        sentence += f"; groups of {larger[0].min_group_size} would keep {part:.0%}"
+        sentence += f"; groups of {larger[0].min_group_size} "
+        part = larger[0].gain.mean / best.gain.mean
+        shown = larger[0].gain.low > 0
+        sentence += f"would keep {part:.0%} of that gain" if shown else "are not shown to gain"
     return sentence + "."
 
 
