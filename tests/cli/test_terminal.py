@@ -276,6 +276,21 @@ def test_ctrl_c_that_a_library_has_caught_ends_a_command_when_it_goes_on() -> No
     raise_if_interrupted()  # no more
 
 
+def test_long_work_without_a_terminal_says_how_far_it_is_once_in_a_while(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with console.progress("learner") as update:
+        update("", 1, 4)
+        monkeypatch.setattr(console, "SILENT_SECONDS", -1.0)  # as if so much time had passed
+        update("", 2, 4)
+        monkeypatch.undo()
+        update("", 3, 4)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("learner: 50 %, ")
+    assert captured.err.count("\n") == 1
+
+
 @pytest.mark.parametrize("columns", [30, 60, 75, 80])
 def test_no_terminal_is_too_narrow_for_a_number(
     columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -55,3 +55,8 @@ def test_a_data_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
 def test_the_learner_is_given_an_address_of_either_kind() -> None:
     assert AggregatorSettings(host="::1").address == "http://[::1]:8000"
     assert AggregatorSettings(host="localhost").address == "http://localhost:8000"
+
+
+def test_a_service_that_listens_everywhere_is_reached_at_the_loopback_address() -> None:
+    assert AggregatorSettings(host="0.0.0.0").address == "http://127.0.0.1:8000"
+    assert AggregatorSettings(host="::").address == "http://[::1]:8000"

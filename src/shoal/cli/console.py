@@ -6,6 +6,7 @@ Rich is loaded with the first output, so that the modules of commands are quick 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 COMPILING = "compiling, once"
 LONGEST_WORD = 24
 """What is longer, such as a formula or a path, may be broken in a table; numbers are shorter."""
+
+SILENT_SECONDS = 60.0
+"""Between two lines that say how far it is, where there is no terminal for a bar."""
 
 
 class Update(Protocol):
@@ -60,21 +64,25 @@ def progress(title: str) -> Iterator[Update]:
     """Show a bar; yields the function that moves it.
 
     While functions are compiled, which a release does once, that is its title; where there is no
-    terminal, it is a line.
+    terminal, it is a line, and so is every minute how far it is.
     """
     from shoal.kernels import on_compile
 
     with _bar() as bar:
         task = bar.add_task(title, total=None)
-        shown, compiling, announced = title, False, False
+        shown, compiling, announced, last_line = title, False, False, time.monotonic()
 
         def update(finished: str, done: int, total: int, title: str | None = None) -> None:
-            nonlocal compiling, shown
+            nonlocal compiling, last_line, shown
             raise_if_interrupted()
             compiling, shown = False, title or shown
             bar.update(task, completed=done, total=total, description=shown)
             if finished:
                 bar.console.print(f"done: {finished}", style="dim", highlight=False)
+            if bar.disable and time.monotonic() - last_line > SILENT_SECONDS:
+                last_line, state = time.monotonic(), bar.tasks[task]
+                spent = times(state.elapsed or 0.0, state.time_remaining)
+                click.echo(f"{shown}: {state.percentage:.0f} %, {spent}", err=True)
 
         def show_compilation() -> None:
             nonlocal compiling, announced

@@ -19,7 +19,7 @@ from shoal.files import write_atomically
 from shoal.service import logs
 from shoal.service.connections import connections, max_connections
 from shoal.service.listener import bind
-from shoal.service.settings import Settings
+from shoal.service.settings import EVERYWHERE, Settings
 from shoal.service.startup import SUPERVISED, announce_ready, forbid_core_dumps
 from shoal.service.store import Database, system_clock
 from shoal.service.store.database import reason_of
@@ -88,7 +88,8 @@ def run_aggregator(
         secure_cookies=part.secure_cookies == "always",
     )
     warm_up()
-    announce(f"The dashboard is at {part.address}/")
+    elsewhere = " on this machine, and at its other addresses" if part.host in EVERYWHERE else ""
+    announce(f"The dashboard is at {part.address}/{elsewhere}")
     seconds, stop = part.body_seconds, aggregator.notifier.close
     _serve(app, listener, seconds=seconds, stop=stop, proxies=part.proxies)
 

@@ -21,6 +21,8 @@ from shoal.errors import InvalidInputError, UnknownNameError
 if TYPE_CHECKING:
     from shoal.service.store.migrate import StoreRole
 
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # to listen on, and how this machine reaches it
+
 
 def _check_log_format(role: StoreRole, name: str) -> None:
     if name not in ("text", "json"):
@@ -72,8 +74,9 @@ class AggregatorSettings:
 
     @property
     def address(self) -> str:
-        """Return where it answers."""
-        host = f"[{self.host}]" if ":" in self.host else self.host  # IPv6
+        """Return where this machine reaches it."""
+        host = EVERYWHERE.get(self.host, self.host)
+        host = f"[{host}]" if ":" in host else host  # IPv6
         return f"http://{host}:{self.port}"
 
 

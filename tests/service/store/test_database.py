@@ -41,7 +41,9 @@ def test_a_process_whose_lock_on_postgresql_is_lost_ends(postgres: str) -> None:
         ).fetchall()
         assert ended == [(True,)]
         assert process.wait(120) == 1
-        assert "the connection that holds the store is lost" in process.stderr.read()
+        message = process.stderr.read()
+        assert "the connection that holds the store is lost" in message
+        assert "plain shoal serve starts it again, a role alone needs systemd" in message
 
 
 def test_a_store_that_another_process_has_is_named(tmp_path: Path) -> None:

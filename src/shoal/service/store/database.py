@@ -299,7 +299,10 @@ def _watch(connection: Connection) -> None:
         try:
             connection.execute(text("SELECT 1"))
         except SQLAlchemyError:
-            log.error("the connection that holds the store is lost; start again")
+            log.error(
+                "the connection that holds the store is lost, so this process ends; plain shoal "
+                "serve starts it again, a role alone needs systemd or the like for that"
+            )
             os._exit(1)
 
 
