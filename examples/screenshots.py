@@ -98,11 +98,17 @@ def main() -> None:
                 point_at(page, "reward", 0.7)
             page.screenshot(path=args.out / f"dashboard-{name}.png", full_page=width > 600)
         page = visit(browser, service, dark=False, width=1280)
+        shown = page.request.get(f"/v1/campaigns/{CAMPAIGN}/progress").json()
         page.goto(f"/campaigns/{CAMPAIGN}/anonymity")
         page.get_by_role("button", name="Check now").click()
         page.get_by_text("Every rule has been checked").wait_for()
         page.screenshot(path=args.out / "dashboard-anonymity.png", full_page=True)
     print("\n".join(sorted(str(file) for file in args.out.glob("dashboard-*.png"))))
+    print("docs/service/dashboard.md says some of these figures, under Whose estimates:")
+    columns = (shown["estimates"][name] for name in ("arm", "mean", "low", "high"))
+    for arm, mean, low, high in zip(*columns, strict=True):
+        print(f"  {arm}: {mean:.3f}, from {low:.3f} to {high:.3f}")
+    print(f"  holdout, measured: {shown['lift']['reference']:.3f}")
 
 
 if __name__ == "__main__":
