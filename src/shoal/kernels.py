@@ -34,8 +34,15 @@ DAYS_KEPT = 30
 """Days after its last use that a cache of other sources is deleted."""
 
 
-def kernel(*, fastmath: bool = False, threads: bool = False) -> Callable[[Kernel], Kernel]:
+def kernel(
+    *, fastmath: bool = False, threads: bool = False, borrows: bool = False
+) -> Callable[[Kernel], Kernel]:
     """Compile a function on its first call; with ``threads``, several may run it at once.
+
+    A function that ``borrows`` allocates no array, not even for an expression's value, and gets
+    none from what it calls: it only uses those of its caller. So it counts no references, which
+    in a short function of many arrays take more time than the work, most of all where threads
+    count the same ones. One that allocates can't be compiled then.
 
     >>> @kernel()
     ... def twice(x: float) -> float:
@@ -50,7 +57,10 @@ def kernel(*, fastmath: bool = False, threads: bool = False) -> Callable[[Kernel
         settings: Any = numba.config
         chosen, settings.CACHE_DIR = settings.CACHE_DIR, str(folder or "")
         try:
-            compiled: Any = numba.njit(cache=folder is not None, fastmath=fastmath, nogil=threads)
+            compile_as: Any = numba.njit  # its types leave out _nrt, the counting of references
+            compiled = compile_as(
+                cache=folder is not None, fastmath=fastmath, nogil=threads, _nrt=not borrows
+            )
             return cast("Kernel", compiled(function))
         finally:
             settings.CACHE_DIR = chosen

@@ -195,10 +195,11 @@ def _choose_shard(
     by_index = n_users >= 2 * size * n_arms
     if by_index:
         _prefer_indices(shard, mixture, prices, n_observations, size, rng, plan)
-    regret, row = prices.regrets.sum(), np.empty(n_users)
     this_round = ShardRound(
-        belief, mixture, prices, min_group_size, left, regret, by_index, row, np.empty(n_users)
-    )
+        belief, mixture, prices, min_group_size, left, prices.regrets.sum(), by_index,
+        np.ones(n_users, np.int64), np.empty(n_users, np.int64), np.empty(n_users),
+        np.empty(n_users),
+    )  # fmt: skip
     number = _recruit_thin_arms(shard, this_round, size, rng, plan)
     crowds, few = small_crowds(plan.arms, plan.free, n_arms, size)
     play_favourites(few, prices.favourites[few], plan.arms, crowds, size)
@@ -211,7 +212,7 @@ def _choose_shard(
         _dissolve(prices, plan, number - plan.first_group)
 
 
-@kernel()
+@kernel(borrows=True)
 def _sample(mixture: Mixture, prices: Prices, user: int, rng: np.random.Generator) -> int:
     """Return the highest sampled arm among those whose information is worth its loss."""
     best, highest = int(prices.favourites[user]), -np.inf

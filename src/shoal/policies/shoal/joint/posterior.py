@@ -129,13 +129,13 @@ def shard_belief(beliefs: Belief, shard: int) -> Belief:
     )  # fmt: skip
 
 
-@kernel()
+@kernel(borrows=True)
 def overdispersion(belief: Belief) -> float:
     """Return by how much noise exceeds the model's; never less than 1."""
     return max(1.0, float(belief.tallies[SQUARED_ERRORS] / belief.tallies[EXPECTED_SQUARES]))
 
 
-@kernel()
+@kernel(borrows=True)
 def report_rate(belief: Belief) -> float:
     """Return the share of group members who report."""
     return float(belief.tallies[REPORTS] / belief.tallies[MEMBERS])
@@ -155,7 +155,7 @@ def reward_noise(mean: float, variance: float) -> float:
     return max(whole - variance, 0.5 * whole)
 
 
-@kernel()
+@kernel(borrows=True)
 def sum_variance(
     covariance: FloatArray, members: LongArray, times: LongArray, row: FloatArray
 ) -> float:
@@ -165,7 +165,9 @@ def sum_variance(
     """
     row[:] = 0.0
     for index in range(len(members)):
-        row += times[index] * covariance[members[index]]
+        member = members[index]
+        for user in range(len(row)):
+            row[user] += times[index] * covariance[member, user]
     variance = 0.0
     for index in range(len(members)):
         variance += times[index] * row[members[index]]
@@ -207,7 +209,7 @@ def absorb(belief: Belief, played: RoundTotals, min_group_size: int) -> None:
         _update(belief, members, played.totals[number], scale, row)
 
 
-@kernel()
+@kernel(borrows=True)
 def _update(belief: Belief, of: TotalMembers, total: float, scale: float, row: FloatArray) -> None:
     """Update by one total, a Kalman step; ``scale`` is the overdispersion."""
     means, covariance = belief.means[of.arm], belief.covariances[of.arm]
@@ -228,7 +230,8 @@ def _update(belief: Belief, of: TotalMembers, total: float, scale: float, row: F
     belief.tallies[CHANGE] = max(0.0, belief.tallies[CHANGE] + evidence)
     for user in range(len(means)):
         means[user] += row[user] * precision * error
-        covariance[user] -= (row[user] * precision) * row
+        for other in range(len(means)):
+            covariance[user, other] -= (row[user] * precision) * row[other]
         covariance[user, user] = max(covariance[user, user], JOINT.min_variance)
 
 
@@ -280,7 +283,7 @@ def mixed(belief: Belief) -> Mixture:
     return mixture
 
 
-@kernel()
+@kernel(borrows=True)
 def _centre(belief: Belief, arm: int) -> Centre:
     """Return the posterior of the crowd's mean, normal given all users' means."""
     prior, n_users = belief.prior, belief.means.shape[1]
@@ -294,7 +297,7 @@ def _centre(belief: Belief, arm: int) -> Centre:
     return Centre(mean, variance, user_variance, weight)
 
 
-@kernel()
+@kernel(borrows=True)
 def _exchange_prior(belief: Belief, arm: int, user: int, centre: Centre, mixture: Mixture) -> None:
     """Fill one user's part of an arm."""
     prior = belief.prior
@@ -320,7 +323,7 @@ def _exchange_prior(belief: Belief, arm: int, user: int, centre: Centre, mixture
         mixture.variances[kind, arm, user] = max(new_variance, JOINT.min_variance)
 
 
-@kernel()
+@kernel(borrows=True)
 def mixed_moments(mixture: Mixture, arm: int, user: int) -> tuple[float, float]:
     """Return the mean and the variance of a user of unknown kind."""
     chance = mixture.chances[OUTSIDER, arm, user]

@@ -56,6 +56,8 @@ class ShardRound(NamedTuple):
     rounds_left: float
     regret: float  # what all users lose per round as long as nothing is learnt
     by_index: bool  # whether users of crowds of two groups follow their index
+    once: LongArray  # (n_users,) of ones, how often each member's reward is in a total
+    reporters: LongArray  # (n_users,) workspace
     row: FloatArray  # (n_users,) workspace
     values: FloatArray  # (n_users,) what each would pay for the last total that was valued
 
@@ -137,7 +139,7 @@ def price(
     return weight * bounded_improvement(gap, known * both, headroom, known * variance)
 
 
-@kernel()
+@kernel(borrows=True)
 def mixed_price(
     mixture: Mixture, prices: Prices, arm: int, user: int, noise: float, rounds_left: float
 ) -> float:
@@ -213,7 +215,7 @@ def _fill_prices(
         prices.losses[first, user] = 0.0
 
 
-@kernel()
+@kernel(borrows=True)
 def _regret(mixture: Mixture, prices: Prices, arm: int, user: int) -> float:
     """Return what a user who plays its favourite is expected to lose against ``arm``."""
     regret = 0.0
@@ -227,7 +229,7 @@ def _regret(mixture: Mixture, prices: Prices, arm: int, user: int) -> float:
     return regret
 
 
-@kernel()
+@kernel(borrows=True)
 def value_of_total(this_round: ShardRound, arm: int, members: LongArray, noise: float) -> float:
     """Return what all users together would pay for the total of ``members`` on ``arm``.
 
@@ -237,8 +239,7 @@ def value_of_total(this_round: ShardRound, arm: int, members: LongArray, noise: 
     """
     prices, rounds_left, row = this_round.prices, this_round.rounds_left, this_round.row
     covariance = this_round.belief.covariances[arm]
-    once = np.ones(len(members), np.int64)
-    total_variance = sum_variance(covariance, members, once, row) + noise
+    total_variance = sum_variance(covariance, members, this_round.once, row) + noise
     values = this_round.values
     values[:] = 0.0
     for user in range(len(row)):
@@ -250,7 +251,7 @@ def value_of_total(this_round: ShardRound, arm: int, members: LongArray, noise: 
     return float(values.sum())
 
 
-@kernel()
+@kernel(borrows=True)
 def merit(this_round: ShardRound, arm: int, members: LongArray, rng: np.random.Generator) -> float:
     """Return value / (cost + regret) of a group's total; 0 if it is not worth its cost.
 
@@ -260,7 +261,7 @@ def merit(this_round: ShardRound, arm: int, members: LongArray, rng: np.random.G
     """
     belief, prices = this_round.belief, this_round.prices
     rate = report_rate(belief)
-    reporters = np.empty(len(members), np.int64)
+    reporters = this_round.reporters
     n, cost, noise = 0, 0.0, 0.0
     for index in range(len(members)):
         member = members[index]
@@ -275,7 +276,8 @@ def merit(this_round: ShardRound, arm: int, members: LongArray, rng: np.random.G
     noise *= overdispersion(belief)
     part = min(1.0, rate * len(members) / n)
     value = part * value_of_total(this_round, arm, reporters[:n], noise)
-    this_round.values[:] *= part
+    for user in range(len(this_round.values)):
+        this_round.values[user] *= part
     return value / (cost + this_round.regret) if value > cost else 0.0
 
 

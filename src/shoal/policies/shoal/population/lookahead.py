@@ -129,7 +129,7 @@ def return_unseen(
             _settle(user, arms[user], posterior, decision)
 
 
-@kernel()
+@kernel(borrows=True)
 def _settle(user: int, arm: int, posterior: Posterior, decision: Decision) -> None:
     """Let the user play ``arm``, and record what is predicted of it."""
     decision.arms[user] = arm
@@ -137,7 +137,7 @@ def _settle(user: int, arm: int, posterior: Posterior, decision: Decision) -> No
     decision.variances[user] = posterior.variances[arm]
 
 
-@kernel()
+@kernel(borrows=True)
 def _favourite(posterior: Posterior, able: BoolArray) -> int:
     """Return the arm of the highest mean among those that the user may play."""
     favourite = -1
@@ -147,7 +147,7 @@ def _favourite(posterior: Posterior, able: BoolArray) -> int:
     return favourite
 
 
-@kernel()
+@kernel(borrows=True)
 def _pick(able: BoolArray, place: int) -> int:
     """Return the arm at ``place`` among those that the user may play."""
     chosen = -1
@@ -159,7 +159,7 @@ def _pick(able: BoolArray, place: int) -> int:
     return chosen
 
 
-@kernel(fastmath=True)
+@kernel(fastmath=True, borrows=True)
 def _look_ahead(
     prior: Prior,
     posterior: Posterior,
@@ -207,7 +207,7 @@ def _look_ahead(
     return chosen
 
 
-@kernel(fastmath=True)
+@kernel(fastmath=True, borrows=True)
 def _fill_covariance(posterior: Posterior, covariance: FloatArray) -> None:
     """Fill the covariance of a core user's means."""
     loadings = posterior.loadings

@@ -57,7 +57,7 @@ def workspace(n_arms: int, rank: int) -> Posterior:
     )  # fmt: skip
 
 
-@kernel(fastmath=True)
+@kernel(fastmath=True, borrows=True)
 def infer_core(prior: Prior, evidence: Evidence, user: int, posterior: Posterior) -> None:
     """Fill one core user's posterior from its evidence, in O(n_arms rank² + rank³).
 
@@ -108,7 +108,7 @@ def infer_core(prior: Prior, evidence: Evidence, user: int, posterior: Posterior
         means[arm] = mean + specific[arm] * (value[arm] - weight * mean)
 
 
-@kernel(fastmath=True)
+@kernel(fastmath=True, borrows=True)
 def infer(prior: Prior, evidence: Evidence, user: int, posterior: Posterior) -> None:
     """Fill one user's posterior, of unknown kind: on each arm alone, by Bayes' rule.
 
@@ -133,7 +133,7 @@ def infer(prior: Prior, evidence: Evidence, user: int, posterior: Posterior) -> 
         posterior.variances[arm] = spread + chance * (1.0 - chance) * distance * distance
 
 
-@kernel(fastmath=True)
+@kernel(fastmath=True, borrows=True)
 def log_odds(prior: Prior, weight: float, value: float, arm: int, posterior: Posterior) -> float:
     """Return by how much likelier an outsider explains the evidence on an arm."""
     unknown = max(1.0 - weight * core_variance(posterior, arm), 1e-6)
@@ -144,7 +144,7 @@ def log_odds(prior: Prior, weight: float, value: float, arm: int, posterior: Pos
     return float(0.5 * (core_square - outsider_square - math.log(weight * unknown * spread)))
 
 
-@kernel()
+@kernel(borrows=True)
 def core_variance(posterior: Posterior, arm: int) -> float:
     """Return the variance of a core user's mean on an arm."""
     variance = posterior.specific[arm]
