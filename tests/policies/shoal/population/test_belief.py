@@ -15,7 +15,6 @@ from shoal.policies.shoal.population.belief import (
 from shoal.policies.shoal.population.posterior import (
     Evidence,
     Prior,
-    core_variance,
     infer,
     workspace,
 )
@@ -55,7 +54,7 @@ def test_a_user_of_unknown_kind_is_bayes_rule() -> None:
         others = Evidence(belief.evidence.precision.copy(), belief.evidence.value.copy())
         others.precision[user, 0] = others.value[user, 0] = 0.0
         infer(prior, others, user, posterior)
-        core, spread = posterior.core[0], core_variance(posterior, 0)
+        core, spread = posterior.core[0], posterior.core_variances[0]
         grid = np.linspace(-4.0, 5.0, 20_001)
         near = np.exp(-((grid - core) ** 2) / (2 * spread)) / np.sqrt(spread)
         far = np.exp(-((grid - belief.means[0]) ** 2) / 0.6) / np.sqrt(0.3)

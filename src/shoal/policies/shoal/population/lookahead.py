@@ -19,6 +19,8 @@ from shoal.policies.shoal.population.posterior import (
     Posterior,
     Prior,
     infer,
+    infer_core,
+    infer_kinds,
     workspace,
 )
 
@@ -96,12 +98,13 @@ def decide(
         due = (user + schedule.rounds) % schedule.period == 0
         if not (explores or old < 0 or due or not able[old]):
             continue
-        infer(prior, evidence, user, posterior)
-        if assigned >= 0:
-            chosen = assigned
-        elif explores:
-            chosen = _pick(able, draw(explorers.seed, user, n_able))
+        if explores:
+            pick = _pick(able, draw(explorers.seed, user, n_able))
+            chosen = assigned if assigned >= 0 else pick
+            infer_core(prior, evidence, user, posterior)
+            infer_kinds(prior, evidence, user, posterior, chosen, chosen + 1)
         else:
+            infer(prior, evidence, user, posterior)
             chosen = _look_ahead(prior, posterior, able, noise, schedule.rounds_left, covariance)
         _settle(user, chosen, posterior, decision)
 

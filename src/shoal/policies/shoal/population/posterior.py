@@ -36,6 +36,7 @@ class Posterior(NamedTuple):
     """One user's means, N(core, loadings loadings' + diag(specific)) or an outsider's."""
 
     core: FloatArray  # (n_arms,)
+    core_variances: FloatArray  # (n_arms,)
     loadings: FloatArray  # (n_arms, rank)
     specific: FloatArray  # (n_arms,)
     chances: FloatArray  # (n_arms,) of being an outsider
@@ -50,9 +51,10 @@ class Posterior(NamedTuple):
 @kernel()
 def workspace(n_arms: int, rank: int) -> Posterior:
     """Return a posterior to be filled, once for all users."""
-    chances, outsider, outsider_variances, means, variances = np.empty((5, n_arms))
+    core, core_variances, specific, chances = np.empty((4, n_arms))
+    outsider, outsider_variances, means, variances = np.empty((4, n_arms))
     return Posterior(
-        np.empty(n_arms), np.empty((n_arms, rank)), np.empty(n_arms), chances, outsider,
+        core, core_variances, np.empty((n_arms, rank)), specific, chances, outsider,
         outsider_variances, means, variances, np.empty((rank, rank)), np.empty(rank),
     )  # fmt: skip
 
@@ -102,9 +104,11 @@ def infer_core(prior: Prior, evidence: Evidence, user: int, posterior: Posterior
                 rest -= root[a, e] * loadings[arm, e]
             loadings[arm, a] = rest / root[a, a]
             mean += loadings[arm, a] * scores[a]
+        variance = specific[arm] = prior.specific[arm] * share
         for a in range(rank):
             loadings[arm, a] *= share
-        specific[arm] = prior.specific[arm] * share
+            variance += loadings[arm, a] ** 2
+        posterior.core_variances[arm] = variance
         means[arm] = mean + specific[arm] * (value[arm] - weight * mean)
 
 
@@ -116,41 +120,46 @@ def infer(prior: Prior, evidence: Evidence, user: int, posterior: Posterior) -> 
     1 / (L (1 - L v)) around it, v being the posterior's.
     """
     infer_core(prior, evidence, user, posterior)
-    for arm in range(len(prior.means)):
-        weight, value = evidence.precision[user, arm], evidence.value[user, arm]
-        variance = core_variance(posterior, arm)
-        odds = prior.shares[arm] / (1.0 - prior.shares[arm])
-        if weight > 0.0:
-            odds *= math.exp(min(log_odds(prior, weight, value, arm, posterior), 300.0))
-        chance = odds / (1.0 + odds)
-        outsider_variance = 1.0 / (1.0 / prior.outsider[arm] + weight)
-        outsider = outsider_variance * (prior.means[arm] / prior.outsider[arm] + value)
-        distance = outsider - posterior.core[arm]
-        posterior.chances[arm] = chance
-        posterior.outsider[arm], posterior.outsider_variances[arm] = outsider, outsider_variance
-        posterior.means[arm] = posterior.core[arm] + chance * distance
-        spread = variance + chance * (outsider_variance - variance)
-        posterior.variances[arm] = spread + chance * (1.0 - chance) * distance * distance
+    infer_kinds(prior, evidence, user, posterior, 0, len(prior.means))
 
 
 @kernel(fastmath=True, borrows=True)
-def log_odds(prior: Prior, weight: float, value: float, arm: int, posterior: Posterior) -> float:
-    """Return by how much likelier an outsider explains the evidence on an arm."""
-    unknown = max(1.0 - weight * core_variance(posterior, arm), 1e-6)
-    observed = value / weight
-    spread = prior.outsider[arm] + 1.0 / weight
-    core_square = (observed - posterior.core[arm]) ** 2 * weight / unknown
-    outsider_square = (observed - prior.means[arm]) ** 2 / spread
-    return float(0.5 * (core_square - outsider_square - math.log(weight * unknown * spread)))
+def infer_kinds(
+    prior: Prior, evidence: Evidence, user: int, posterior: Posterior, first: int, end: int
+) -> None:
+    """Fill the rest of a posterior, for the arms from ``first`` to ``end``, from a core user's."""
+    for arm in range(first, end):
+        weight, value = evidence.precision[user, arm], evidence.value[user, arm]
+        mean, spread = prior.means[arm], prior.outsider[arm]
+        core, variance = posterior.core[arm], posterior.core_variances[arm]
+        odds = prior.shares[arm] / (1.0 - prior.shares[arm])
+        if weight > 0.0:
+            odds *= likelihood_ratio(weight, value, core, variance, mean, spread)
+        chance = odds / (1.0 + odds)
+        outsider_variance = spread / (1.0 + spread * weight)
+        outsider = mean + outsider_variance * (value - weight * mean)
+        distance = outsider - core
+        posterior.chances[arm] = chance
+        posterior.outsider[arm], posterior.outsider_variances[arm] = outsider, outsider_variance
+        posterior.means[arm] = core + chance * distance
+        of_both = variance + chance * (outsider_variance - variance)
+        posterior.variances[arm] = of_both + chance * (1.0 - chance) * distance * distance
 
 
-@kernel(borrows=True)
-def core_variance(posterior: Posterior, arm: int) -> float:
-    """Return the variance of a core user's mean on an arm."""
-    variance = posterior.specific[arm]
-    for a in range(posterior.loadings.shape[1]):
-        variance += posterior.loadings[arm, a] ** 2
-    return float(variance)
+@kernel(fastmath=True)
+def likelihood_ratio(
+    weight: float, value: float, core: float, variance: float, mean: float, spread: float
+) -> float:
+    """Return by how much likelier an outsider explains the evidence on an arm.
+
+    A core user's mean is N(``core``, ``variance``) after it, an outsider's N(``mean``, ``spread``)
+    before.
+    """
+    unknown, told = max(1.0 - weight * variance, 1e-6), 1.0 + weight * spread
+    core_square = (value - weight * core) ** 2 / unknown
+    outsider_square = (value - weight * mean) ** 2 / told
+    exponent = 0.5 * (core_square - outsider_square) / weight
+    return math.exp(min(exponent, 300.0)) / math.sqrt(unknown * told)
 
 
 @kernel(fastmath=True)
@@ -163,7 +172,8 @@ def marginals(prior: Prior, evidence: Evidence) -> tuple[FloatArray, FloatArray,
         infer(prior, evidence, user, posterior)
         chances[0, user], chances[1, user] = 1.0 - posterior.chances, posterior.chances
         means[0, user], means[1, user] = posterior.core, posterior.outsider
-        variances[1, user] = posterior.outsider_variances
-        for arm in range(n_arms):
-            variances[0, user, arm] = core_variance(posterior, arm)
+        variances[0, user], variances[1, user] = (
+            posterior.core_variances,
+            posterior.outsider_variances,
+        )
     return chances, means, variances

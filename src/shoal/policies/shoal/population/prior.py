@@ -29,7 +29,7 @@ from shoal.policies.shoal.population.posterior import (
     Evidence,
     Prior,
     infer_core,
-    log_odds,
+    likelihood_ratio,
     workspace,
 )
 from shoal.threads import one_thread
@@ -211,7 +211,10 @@ def share_likelihoods(prior: Prior, evidence: Evidence, users: LongArray) -> Flo
         for arm in range(n_arms):
             weight, value = evidence.precision[user, arm], evidence.value[user, arm]
             if weight > 0.0:
-                ratio = math.exp(min(log_odds(prior, weight, value, arm, posterior), 300.0))
+                ratio = likelihood_ratio(
+                    weight, value, posterior.core[arm], posterior.core_variances[arm],
+                    prior.means[arm], prior.outsider[arm],
+                )  # fmt: skip
                 for index in range(len(SHARES)):
                     tables[arm, index] += math.log1p(SHARES[index] * (ratio - 1.0))
     return tables
