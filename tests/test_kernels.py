@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 import shutil
 import subprocess
 import sys
 import time
+import typing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import shoal
@@ -132,3 +136,75 @@ def test_a_program_says_once_that_it_compiles_and_nothing_where_there_is_a_cache
 def test_a_program_says_nothing_where_somebody_else_watches(copy: Path) -> None:
     watched = WATCHED_CALL.format("kernels.on_compile(lambda: None), ")
     assert call(copy, watched, cache="watched").stderr == ""
+
+
+BORROWER = """
+import numpy as np
+from shoal.kernels import kernel
+
+@kernel(borrows=True)
+def first(numbers):
+    return (2 * numbers)[0]
+
+first(np.ones(3))
+"""
+
+
+def test_a_kernel_that_borrows_and_allocates_is_refused(copy: Path) -> None:
+    (copy / "shoal/borrower.py").write_text(BORROWER)
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        call(copy, "import shoal.borrower", cache="borrower")
+    assert "NRT required but not enabled" in refused.value.stderr
+
+
+def test_a_kernel_that_borrows_gets_no_array_from_what_it_calls() -> None:
+    """Such an array would never be given back, and no compiler says so."""
+    found = {}
+    for module in pkgutil.walk_packages(shoal.__path__, "shoal."):
+        if not module.name.endswith("__main__"):
+            for name, value in vars(importlib.import_module(module.name)).items():
+                if hasattr(value, "targetoptions") and value.__module__ == module.name:
+                    found[module.name, name] = value
+    borrowing = [value for value in found.values() if not value.targetoptions["_nrt"]]
+    assert len(borrowing) > 10
+    for value in borrowing:
+        function = value.py_func
+        called = [function.__globals__.get(name) for name in function.__code__.co_names]
+        for other in [value, *(kernel for kernel in called if hasattr(kernel, "py_func"))]:
+            returned = typing.get_type_hints(other.py_func)["return"]
+            parts = [returned, *typing.get_args(returned)]
+            if isinstance(returned, type) and hasattr(returned, "_fields"):  # a NamedTuple
+                parts += typing.get_type_hints(returned).values()
+            assert not any(typing.get_origin(part) is np.ndarray for part in parts), (
+                f"{function.__name__} gets an array from {other.py_func.__name__}"
+            )
+
+
+ALLOCATIONS = """
+import numpy as np
+from numba.core.runtime import rtsys
+from shoal.environments import make_environment
+from shoal.model import Problem
+from shoal.policies import make_policy
+
+for n_users, size in (40, 3), (300, 5):
+    problem = Problem(n_users, 4, size, horizon=300)
+    rng = np.random.default_rng(0)
+    means = rng.random((n_users, 4))
+    environment = make_environment("bernoulli", problem, means, rng=rng)
+    policy = make_policy("shoal", problem, rng=rng)
+    held = []
+    for _ in range(30):
+        policy.tell(environment.play(policy.ask()))
+        counts = rtsys.get_allocation_stats()
+        held.append(counts.alloc - counts.free)
+    print(counts.alloc > 1000 and max(held[10:]) <= max(held[:10]))
+"""
+
+
+def test_learners_give_back_all_that_they_allocate() -> None:
+    env = os.environ | {"NUMBA_NRT_STATS": "1"}
+    told = subprocess.run(
+        [sys.executable, "-c", ALLOCATIONS], env=env, capture_output=True, text=True, check=True
+    )
+    assert told.stdout == "True\nTrue\n"
