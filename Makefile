@@ -20,7 +20,7 @@ DOTS := sh -c '(while sleep 1; kill -0 $$$$ 2>/dev/null; do printf . >&2; done) 
 
 .DEFAULT_GOAL := help
 .PHONY: help setup browser demo check test chaos soak bench paper screenshots docs outputs clean
-.PHONY: packages programs lint types contracts pages kernels bytecode quick
+.PHONY: packages programs lint types contracts pages kernels bytecode quick no-copy
 .PHONY: compiled compiled-small compiled-large
 
 help:  ## Show the targets.
@@ -35,6 +35,14 @@ $(BIN)/pip:
 # Bytecode is made when a module is first loaded: of all that is installed, most never is.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable
 INSTALL := $(DOTS) $(PIP_INSTALL)
+
+# A copy, from pip or a wheel, would hide the sources: they are installed in its place again.
+COPY := $(wildcard $(VENV)/lib/python*/site-packages/shoal/__init__.py)
+$(READY) $(CORE_READY) $(KERNELS_READY): $(if $(COPY),no-copy)
+
+no-copy:  # the client too: it has a part of the same package
+	@rm -f $(READY) $(CORE_READY) $(DEMO_READY) $(KERNELS_READY)
+	@$(BIN)/python -m pip uninstall --quiet --quiet --yes shoal shoal-client
 
 $(READY): pyproject.toml constraints.txt Makefile | $(BIN)/pip $(BEFORE)
 	@printf 'installing Shoal and the development tools ' >&2
@@ -77,9 +85,9 @@ demo:  ## Run the paper's experiment, shortened, then watch the service learn: t
 	$(BIN)/shoal demo --headless --seconds 15 --out build/demo/service | tee build/demo/service.txt
 	@grep -q 'smallest group' build/demo/service.txt
 	@echo "Two results are in build/demo. The paper's experiment with shoal beside it, in paper: regret-uniform.png,"
-	@echo "regret-linear.png, summary.csv. The service, learning from totals: service.txt, learning.png and"
-	@echo "reminders.png in service. For the whole experiment: shoal compare --out FOLDER; to watch the service's"
-	@echo "pages as long as you like: shoal demo. Both are in .venv/bin."
+	@echo "regret-linear.png, summary.csv. The service, learning from totals: service.txt, and in the"
+	@echo "folder service learning.png and reminders.png. For the whole experiment: shoal compare --out FOLDER; to watch"
+	@echo "the service's pages as long as you like: shoal demo. Both are in .venv/bin."
 
 # Programs, and the Debian packages that have them.
 INSTALLED = (for name in $(1); do command -v $$name >/dev/null || exit 1; done) \

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable
@@ -138,3 +140,23 @@ def test_no_page_installs_a_name_that_belongs_to_others_on_the_public_index() ->
     advised = [line for line in lines if line.startswith(("$", "|"))]
     assert any("pip install ./packaging/client" in line for line in advised)
     assert not [line for line in advised if re.search(r"pip install (-\S+ )*'?shoal", line)]
+
+
+STAMPS = (".core-ready", ".demo-ready", ".kernels-ready", ".ready")
+
+
+@pytest.mark.parametrize("stamp", STAMPS)
+def test_make_installs_the_sources_again_where_a_copy_hides_them(
+    stamp: str, tmp_path: Path
+) -> None:
+    for name in ("pyproject.toml", "constraints.txt", "Makefile"):
+        shutil.copy(ROOT / name, tmp_path)
+    packages = tmp_path / ".venv" / "lib" / "python3.11" / "site-packages"
+    (packages / "shoal").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin").mkdir()
+    for name in ("bin/pip", *STAMPS):
+        (tmp_path / ".venv" / name).touch()
+    command = ["make", "--question", f".venv/{stamp}"]
+    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
+    (packages / "shoal" / "__init__.py").touch()
+    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 1
