@@ -46,7 +46,7 @@ def test_a_sweep_goes_on_with_the_same_code_and_refuses_other_code(
     module.write_text(SOURCE.format(word="second"))
     assert code_hash("my_module:Mine") != before
     assert status(out).done == 3, "what was played is still what it was"
-    with pytest.raises(InvalidInputError, match=r"code was .*my_module:Mine.* Name another"):
+    with pytest.raises(InvalidInputError, match=r"code was .*my_module:Mine.* name another"):
         sweep(grid, out, engine=HERE)
     new = sweep(grid, out, new=tmp_path / "new", engine=HERE)
     assert (new.taken, new.done) == (1, 2), "cells of other policies are copied"

@@ -97,6 +97,18 @@ def test_without_a_gain_that_is_shown_everyone_gets_the_best_arm() -> None:
     assert found.to_dict()["recommended"] is None
 
 
+def test_a_learner_that_is_not_the_default_one_is_named() -> None:
+    config = {"policy": "my_policies:EpsilonGreedy"}
+    for rewards, words in (
+        ([-0.2, 0.1], ", learning with my_policies:EpsilonGreedy from groups of at least 5 users"),
+        ([-0.2, 0.6], "groups of at least 5 users with my_policies:EpsilonGreedy earn more"),
+        ([0.5, 0.52], "Use groups of at least 5 users with my_policies:EpsilonGreedy: over"),
+    ):
+        answer = priced({5: rewards})
+        assert words in replace(answer, config=config).recommendation
+        assert replace(answer, config={"policy": "shoal"}).recommendation == answer.recommendation
+
+
 def test_sizes_that_gain_but_are_too_small_to_recommend_are_named() -> None:
     answer = priced({2: [0.50, 0.52], 20: [-0.1, -0.12]}, at_least=5)
     assert answer.recommended is None

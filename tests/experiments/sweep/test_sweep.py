@@ -128,7 +128,7 @@ def test_a_changed_configuration_is_refused_with_the_difference(tmp_path: Path) 
     sweep(SMALL, tmp_path / "out", engine=Here())
     changed = Configuration(**{**vars(SMALL), "users": (12, 30)})
     with pytest.raises(
-        InvalidInputError, match=r"users was \[12, 20\], is \[12, 30\]\. Name another folder by new"
+        InvalidInputError, match=r"users was \[12, 20\], is \[12, 30\]\. To run the changed"
     ):
         sweep(changed, tmp_path / "out", engine=Here())
     engine = Here()

@@ -18,6 +18,8 @@ from shoal.model.plurals import count
 if TYPE_CHECKING:
     from shoal.experiments.price.costs import Cost, Price
 
+DEFAULT_LEARNER = "shoal"
+
 KEEP = 0.9
 """The recommended group size keeps at least this part of the best one's gain."""
 
@@ -132,7 +134,8 @@ def _sentence(price: Price) -> str:
         cost, more = open_cost
         return (
             f"Undecided: {len(cost.runs)} runs are too few to tell whether groups of at least "
-            f"{users(cost)} earn more than the best single arm for everyone{_on_average(price)} "
+            f"{users(cost)}{_with_policy(price)} earn more than the best single arm for "
+            f"everyone{_on_average(price)} "
             f"({gain_between(price, cost.gain)}). Play more: n_runs={more}, or leave "
             "n_runs out."
         )
@@ -153,11 +156,17 @@ def _best_single_arm(price: Price) -> str:
             "Show everyone the best single arm for now: this log can't tell whether users differ; "
         )
     return (
-        f"{begin}within {count(int(price.rounds[-1]), 'round')}, learning from groups of at least "
-        f"{sizes} is not shown to earn more{_on_average(price)} "
+        f"{begin}within {count(int(price.rounds[-1]), 'round')}, learning{_with_policy(price)} "
+        f"from groups of at least {sizes} is not shown to earn more{_on_average(price)} "
         f"({of_which}{gain_between(price, best.gain)})."
         f"{_left_out(price)}"
     )
+
+
+def _with_policy(price: Price) -> str:
+    """Name the learner, unless it is the default one: another may earn more."""
+    policy = price.config.get("policy", DEFAULT_LEARNER)
+    return "" if policy == DEFAULT_LEARNER else f" with {policy}"
 
 
 def _on_average(price: Price) -> str:
@@ -180,7 +189,8 @@ def _left_out(price: Price) -> str:
 def _use_groups(price: Price, chosen: Cost) -> str:
     average = _on_average(price)
     sentence = (
-        f"Use groups of at least {users(chosen)}: over {count(int(price.rounds[-1]), 'round')}"
+        f"Use groups of at least {users(chosen)}{_with_policy(price)}: over "
+        f"{count(int(price.rounds[-1]), 'round')}"
         f"{average and f',{average},'} they earn {price.gain_in_words(chosen)} more than the best "
         "single arm for everyone"
     )

@@ -23,7 +23,7 @@ from shoal.errors import InvalidInputError
 from shoal.experiments.cells import Cell, ProgressCallback, run_cells
 from shoal.experiments.price.costs import AT_LEAST, Price
 from shoal.experiments.price.logged import choose_worlds
-from shoal.experiments.price.recommend import MAX_RUNS, MIN_RUNS
+from shoal.experiments.price.recommend import DEFAULT_LEARNER, MAX_RUNS, MIN_RUNS
 from shoal.experiments.record import Run
 from shoal.experiments.seeds import stream
 from shoal.experiments.setting import (
@@ -58,7 +58,7 @@ def price(
     rate: float | None = None,
     means: ArrayLike | None = None,
     population: Population | None = None,
-    policy: PolicyLike = "shoal",
+    policy: PolicyLike = DEFAULT_LEARNER,
     options: Mapping[str, Any] | None = None,
     tuned: bool = True,
     n_runs: int | None = None,
@@ -84,25 +84,25 @@ def price(
         Or what people are like, from a log: every run plays a population that the log allows, with
         the log's kind of rewards unless ``rewards`` says otherwise.
     policy, options, tuned
-        The learner, an anonymous one; all as in ``simulate``.
-    n_runs, time_limit
-        Populations, at least 2; by default 5, and more until three answers in a row agree, 15 runs
-        are played or these seconds have passed.
+        As in ``simulate``; the policy must be anonymous.
+    n_runs
+        Populations, at least 2; by default 5, and up to 15 until three answers in a row agree.
+    time_limit
+        Seconds after which no more populations are played; the first 5, or ``n_runs``, always are.
     at_least
         Smaller groups are compared, but not recommended.
     sample
         Users to play of a larger population; by default 10,000, and more where C or K is large.
-    progress
-        Called with (what has just finished or "", rounds done, rounds in all).
+    engine, progress
+        As in ``compare``.
     **setting
         ``horizon`` and other fields of a ``Setting``, or a whole ``setting`` of default instances.
 
     Examples
     --------
     >>> from shoal.engines import LocalEngine
-    >>> answer = price(n_users=400, n_arms=3, rate=0.2, horizon=50, min_group_sizes=[2, 10],
-    ...                n_runs=2, engine=LocalEngine(n_workers=1))
-    >>> [cost.min_group_size for cost in answer.costs]
+    >>> price(n_users=400, n_arms=3, rate=0.2, horizon=50, min_group_sizes=[2, 10], n_runs=2,
+    ...       engine=LocalEngine(n_workers=1)).config["min_group_sizes"]
     [2, 10]
     """
     check_arguments(price, setting)

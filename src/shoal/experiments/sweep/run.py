@@ -80,7 +80,8 @@ def sweep(
         elif changed := differences(folder.configuration(), content):
             raise InvalidInputError(
                 f"the configuration must be the one that {str(folder.path)!r} was begun with; "
-                f"{changed}. Name another folder by new (--new) to run the new one beside it."
+                f"{changed}. To run the changed one too, name another folder for it: new=FOLDER "
+                "(--new FOLDER)."
             )
         try:
             return _fill(folder, source, cells, engine, progress)
