@@ -113,3 +113,16 @@ def test_a_tutorials_notebook_has_the_code_that_the_page_runs(site: Path) -> Non
         if any(source.startswith("!") for source in code):
             assert 'environ["TERM"] = "dumb"' in code.pop(0)
         assert [source for source in code if not source.startswith("!")] == shown
+
+
+def test_a_notebook_has_links_to_the_site_and_nothing_that_only_the_site_can_show(
+    site: Path,
+) -> None:
+    for file in (site / "notebooks").glob("*.ipynb"):
+        cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
+        prose = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+        assert ":::" not in prose, file
+        assert "![" not in prose, file
+        for path, _, anchor in re.findall(r"\]\((?!http)([^)#]+)(#([^)]+))?\)", prose):
+            page = (file.parent / path).read_text(encoding="utf-8")
+            assert not anchor or f'id="{anchor}"' in page, f"{file} links to {path}#{anchor}"

@@ -2,12 +2,13 @@
 
 Python blocks become cells, commands become cells that call them, and the output that a page shows
 is that of its cell. What the tests run is the page, so a notebook has no text or code of its own,
-but for the first cell of one that calls commands.
+but for the first cell of one that calls commands. Links lead to the pages of the site beside it.
 """
 
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -30,12 +31,14 @@ os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.envir
 os.environ["TERM"] = "dumb"
 """
 BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<body>.*?)^```$\n?", re.M | re.S)
-IMAGE_OR_LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!http)[^)\s]+\)")
+IMAGE = re.compile(r"!\[[^\]]*\]\([^)\s]+\)")
+LINK = re.compile(r"\]\((?!http)(?P<page>[^)\s#]*?)(?:\.md)?(?P<anchor>#[^)\s]+)?\)")
+ADMONITION = re.compile(r"^:::\{(?P<kind>\w+)\}\n(?P<body>.*?)^:::$", re.M | re.S)
 Cell = dict[str, Any]
 
 
-def cells(text: str) -> list[Cell]:
-    """Return the cells of a page; blocks that can't be run stay in the prose."""
+def cells(text: str, name: str) -> list[Cell]:
+    """Return the cells of the page of this name; blocks that can't be run stay in the prose."""
     result: list[Cell] = []
     prose, position = "", 0
     for match in BLOCK.finditer(text):
@@ -43,14 +46,14 @@ def cells(text: str) -> list[Cell]:
         position = match.end()
         source = _source(match["language"], match["body"])
         if source is not None:
-            result += [*_markdown(prose), _cell("code", source, execution_count=None, outputs=[])]
+            result += [*_markdown(prose, name), _code(source)]
             prose = ""
         elif match["language"] == "output" and not prose.strip():
             lines = match["body"].splitlines(keepends=True)
             result[-1]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": lines}]
         else:
             prose += match[0]
-    return [*result, *_markdown(prose + text[position:])]
+    return [*result, *_markdown(prose + text[position:], name)]
 
 
 def _source(language: str, body: str) -> str | None:
@@ -65,11 +68,27 @@ def _source(language: str, body: str) -> str | None:
     return None
 
 
-def _markdown(prose: str) -> Iterator[Cell]:
-    """Yield the prose as a cell, with links between pages as their text and without images."""
-    plain = IMAGE_OR_LINK.sub(lambda match: "" if match[1] else match[2], prose).strip()
+def _markdown(prose: str, name: str) -> Iterator[Cell]:
+    """Yield the prose as a cell, with links to the site, notes as quotes and without images."""
+    linked = LINK.sub(lambda match: f"]({_page(match, name)})", IMAGE.sub("", prose))
+    plain = ADMONITION.sub(_quote, linked).strip()
     if plain:
         yield _cell("markdown", plain)
+
+
+def _page(match: re.Match[str], name: str) -> str:
+    """Return a link of the page of this name as one from the folder of notebooks."""
+    page = posixpath.join(posixpath.dirname(name), match["page"]) if match["page"] else name
+    return f"{posixpath.normpath(f'../{page}')}.html{match['anchor'] or ''}"
+
+
+def _quote(match: re.Match[str]) -> str:
+    """Return an admonition as what Jupyter shows."""
+    return "\n".join(f"> {line}" for line in match["body"].splitlines())
+
+
+def _code(source: str) -> Cell:
+    return _cell("code", source, execution_count=None, outputs=[])
 
 
 def _cell(kind: str, source: str, **more: Any) -> Cell:
@@ -81,11 +100,11 @@ def _cell(kind: str, source: str, **more: Any) -> Cell:
     }
 
 
-def notebook(text: str) -> dict[str, Any]:
+def notebook(text: str, name: str) -> dict[str, Any]:
     """Return the notebook of a page, in version 4.5 of Jupyter's format."""
-    content = cells(text)
+    content = cells(text, name)
     if any(cell["source"][0].startswith("!") for cell in content if cell["cell_type"] == "code"):
-        content.insert(1, _cell("code", SETUP, execution_count=None, outputs=[]))
+        content.insert(1, _code(SETUP))
     numbered = [{**cell, "id": f"cell-{i}"} for i, cell in enumerate(content)]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     return {
@@ -112,7 +131,8 @@ def write(app: Sphinx, error: Exception | None) -> None:
             text = Path(app.env.doc2path(name)).read_text(encoding="utf-8")
             target = Path(app.outdir, _file(name))
             target.parent.mkdir(exist_ok=True)
-            target.write_text(json.dumps(notebook(text), ensure_ascii=False, indent=1), "utf-8")
+            content = json.dumps(notebook(text, name), ensure_ascii=False, indent=1)
+            target.write_text(content, encoding="utf-8")
 
 
 def _file(name: str, folder: str = "") -> str:

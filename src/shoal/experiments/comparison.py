@@ -19,6 +19,7 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from shoal import __version__
+from shoal.arrays import FloatArray
 from shoal.engines import Engine
 from shoal.errors import InvalidInputError, ShoalError
 from shoal.experiments.cells import Cell, ProgressCallback, run_cells, split_runs
@@ -78,13 +79,18 @@ def compare(
         for every policy. A single one may be named as ``instance``, or by a whole ``setting``.
     policies
         Each as in ``simulate``; a class that is defined in a notebook is played in this process.
+    n_runs
+        Runs of each policy on each class of instances.
     means
         The caller's own expected rewards, (n_users, n_arms), in place of ``instances``.
-    options, tuned
-        As in ``simulate``, the options by policy.
-    engine, progress
-        Where the cells run, by default a process per core; and what is called with (what has just
-        finished or "", rounds done, rounds in all).
+    options
+        By policy: ``{"explore-then-commit": {"exploration": 0.2}}``.
+    tuned
+        As in ``simulate``.
+    engine
+        Where the runs are played; by default a process per core.
+    progress
+        Called with (what has just finished or "", rounds done, rounds in all).
     **setting
         Fields of a ``Setting`` that differ from the paper's, or a whole one as ``setting``.
 
@@ -107,15 +113,24 @@ def compare(
         (name, p): resolve_options(p, by_policy.get(label(p)), instance=name, tuned=tuned)
         for name, p in product(instances, policies)
     }
-    cells = [
-        Cell(replace(whole, instance=name), policy, chosen, first, n, means=matrix)
-        for (name, policy), chosen in resolved.items()
-        for first, n in split_runs(
-            whole.n_users, n_runs, takes_shards=find_policy(policy).takes_shards
-        )
-    ]
+    cells = _cells(whole, matrix, resolved, n_runs)
     config = _shared_config(whole, resolved, n_runs) | means_hash(matrix)
     return Comparison.from_runs(cells, run_cells(cells, engine=engine, progress=progress), config)
+
+
+def _cells(
+    setting: Setting,
+    means: FloatArray | None,
+    resolved: Mapping[tuple[str, PolicyLike], Mapping[str, Any]],
+    n_runs: int,
+) -> list[Cell]:
+    return [
+        Cell(replace(setting, instance=name), policy, chosen, first, n, means=means)
+        for (name, policy), chosen in resolved.items()
+        for first, n in split_runs(
+            setting.n_users, n_runs, takes_shards=find_policy(policy).takes_shards
+        )
+    ]
 
 
 def _shared_config(

@@ -131,7 +131,8 @@ class Plan:
         ----------
         *rounds
             The rewards of those who reported, by the user's number, for each of the plan's
-            ``repeats`` rounds: a mapping, pairs, or a dataframe of two columns.
+            ``repeats`` rounds: a mapping, pairs, or a dataframe, with the columns
+            ``user`` and ``reward`` or with two of other names, users first.
 
         Examples
         --------

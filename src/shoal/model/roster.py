@@ -126,7 +126,15 @@ class Roster:
         return {user: self.arms[arms[seat]] for user, seat in self._seat_of.items()}
 
     def add_up(self, plan: Plan, *rounds: Rewards) -> Feedback:
-        """Return the totals of a plan's groups, as ``Plan.add_up`` does, from rewards by id."""
+        """Return the totals of a plan's groups, as ``Plan.add_up`` does, from rewards by id.
+
+        Parameters
+        ----------
+        plan
+            One of this roster's ``problem``.
+        *rounds
+            As in ``Plan.add_up``, by the user's id: a dataframe too.
+        """
         self._check(plan)
         return plan.add_up(*(self._by_seat(rewards, plan.problem.bounded) for rewards in rounds))
 

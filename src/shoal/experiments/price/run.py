@@ -69,7 +69,7 @@ def price(
     progress: ProgressCallback | None = None,
     **setting: Unpack[SettingOptions],
 ) -> Price:
-    """Say what each least group size costs.
+    """Say what each least group size costs a policy, which must be anonymous.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def price(
         Or what people are like, from a log: every run plays a population that the log allows, with
         the log's kind of rewards unless ``rewards`` says otherwise.
     policy, options, tuned
-        As in ``simulate``; the policy must be anonymous.
+        As in ``simulate``.
     n_runs
         Populations, at least 2; by default 5, and up to 15 until three answers in a row agree.
     time_limit
