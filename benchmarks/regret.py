@@ -20,6 +20,8 @@ from shoal.engines import LocalEngine, Tick
 from shoal.experiments import simulate
 from shoal.experiments.statistics import mean_interval
 from shoal.instances import linear, lower_bound, uniform
+from shoal.kernels import kernel
+from shoal.policies.shoal.joint.value_of_information import index
 
 SEED = 987_654_321
 Means = NDArray[np.float64]
@@ -92,14 +94,14 @@ GROWTH = [1_000, 3_162, 10_000, 31_623, 100_000]
 def main(rows: Sequence[Row] = ROWS) -> None:
     cells = [(row, policy) for row in rows for policy in row.policies]
     found: dict[int, Means] = {}
-    for index, curves in LocalEngine().run(run_cell, range(len(cells))):
-        found[index] = curves
-        row, policy = cells[index]
+    for cell, curves in LocalEngine().run(run_cell, range(len(cells))):
+        found[cell] = curves
+        row, policy = cells[cell]
         print(f"done: {policy} on {row.name}: {curves[:, -1].mean():,.0f}", flush=True)
     lines = [
-        (row.name, policy, interval(found[index][:, -1]), *_spread(found[index]),
-         row.target if policy == "shoal" else "", len(found[index]))
-        for index, (row, policy) in enumerate(cells)
+        (row.name, policy, interval(found[cell][:, -1]), *_spread(found[cell]),
+         row.target if policy == "shoal" else "", len(found[cell]))
+        for cell, (row, policy) in enumerate(cells)
     ]  # fmt: skip
     page(
         "regret",
@@ -115,6 +117,7 @@ def main(rows: Sequence[Row] = ROWS) -> None:
         table(["instances", "policy", "regret", "worst", "last third", "worst", "target", "runs"],
               lines),
         "`ucb` and `thompson` see every reward. The targets were set before anything was measured.",
+        _alone(),
         _bound(),
         _growth(),
     )  # fmt: skip
@@ -124,6 +127,53 @@ def _spread(curves: Means) -> tuple[float, float, float]:
     """Return the worst run's regret, and the last third's: its mean and the worst run's."""
     late = curves[:, -1] - curves[:, -2]
     return float(curves[:, -1].max()), float(late.mean()), float(late.max())
+
+
+def _alone() -> str:
+    lines = []
+    for row in ROWS:
+        if row.make in (uniform_50, linear_50) and row.min_group_size == 4:
+            rng = np.random.default_rng([SEED, row.horizon])
+            size, horizon = row.min_group_size, row.horizon
+            runs = [_play_alone(means, size, horizon, rng) for means in instances(row)]
+            regret, late = np.array(runs).T
+            lines.append((row.name, interval(regret), regret.max(), late.mean(), late.max()))
+    listed = table(["instances", "regret", "worst", "last third", "worst"], lines)
+    return f"""\
+## What users alone could do
+
+Who is observed in groups of C sees its own rewards under the noise of C - 1 others. Here each user
+is alone, meets that noise and no other limit, knows how noisy each arm is, takes means for uniform,
+and plays the arm of the highest index, which is about the best that it can do. It need not
+find company, and learns nothing from others. The same instances as above, 40 runs:
+
+{listed}"""
+
+
+@kernel()
+def _play_alone(
+    means: Means, size: int, horizon: int, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Return the regret of users who each play the best index, in all and in the last third."""
+    n_users, n_arms = means.shape
+    regret, late = 0.0, 0.0
+    for user in range(n_users):
+        believed, variances = np.full(n_arms, 0.5), np.full(n_arms, 1 / 12)
+        noise = size * means[user] * (1.0 - means[user])
+        for done in range(horizon):
+            best, highest = 0, -np.inf
+            for arm in range(n_arms):
+                value = index(believed[arm], variances[arm], noise[arm], horizon - done)
+                if value > highest:
+                    best, highest = arm, value
+            seen = means[user, best] + np.sqrt(noise[best]) * rng.standard_normal()
+            gain = variances[best] / (variances[best] + noise[best])
+            believed[best] += gain * (seen - believed[best])
+            variances[best] *= 1.0 - gain
+            lost = means[user].max() - means[user, best]
+            regret += lost
+            late += lost if 3 * done >= 2 * horizon else 0.0
+    return regret, late
 
 
 def _growth() -> str:
@@ -161,12 +211,16 @@ formula for its risk, (1-2a)·ln((1-a)/a)/KL + {wrong:,.0f}·a with KL = 8ε², 
 probability of a = {best.x:.3f}: {best.fun:,.0f}."""
 
 
-def run_cell(index: int, tick: Tick) -> Means:
-    """Return the regret of each run of one row and policy after each third of the rounds."""
-    row, policy = [(row, policy) for row in ROWS for policy in row.policies][index]
-    # Rows of the same maker meet the same instances.
+def instances(row: Row) -> Means:
+    """Return the instances of a row's runs; rows of the same maker meet the same ones."""
     rng = np.random.default_rng([SEED, [other.make for other in ROWS].index(row.make)])
-    means = np.stack([row.make(rng) for _ in range(row.n_runs)])
+    return np.stack([row.make(rng) for _ in range(row.n_runs)])
+
+
+def run_cell(cell: int, tick: Tick) -> Means:
+    """Return the regret of each run of one row and policy after each third of the rounds."""
+    row, policy = [(row, policy) for row in ROWS for policy in row.policies][cell]
+    means = instances(row)
     options: dict[str, Any] = TUNED.get((row.name, policy), {})
     run = simulate(
         policy,

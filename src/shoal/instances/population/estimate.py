@@ -234,11 +234,12 @@ class Population:
         if self.held_out is None:
             return "No user has rows to hold out: tastes are not checked."
         gain, error = self.held_out
-        verdict = (
-            "tastes predict rows that were held out"
-            if gain > 2 * error
-            else "tastes do not show in rows that were held out"
-        )
+        if gain > 2 * error:
+            verdict = "tastes predict rows that were held out"
+        elif gain < -2 * error:
+            verdict = "tastes do not predict rows that were held out"
+        else:
+            verdict = "it can't tell whether tastes predict rows that were held out"
         return (
             f"Check on half of each user's rows: {verdict} "
             f"({gain:+.2f} ± {2 * error:.2f} nats per 1,000 rows)."

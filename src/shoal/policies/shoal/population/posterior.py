@@ -155,11 +155,11 @@ def likelihood_ratio(
     A core user's mean is N(``core``, ``variance``) after it, an outsider's N(``mean``, ``spread``)
     before.
     """
-    unknown, told = max(1.0 - weight * variance, 1e-6), 1.0 + weight * spread
+    unknown, growth = max(1.0 - weight * variance, 1e-6), 1.0 + weight * spread
     core_square = (value - weight * core) ** 2 / unknown
-    outsider_square = (value - weight * mean) ** 2 / told
+    outsider_square = (value - weight * mean) ** 2 / growth
     exponent = 0.5 * (core_square - outsider_square) / weight
-    return math.exp(min(exponent, 300.0)) / math.sqrt(unknown * told)
+    return math.exp(min(exponent, 300.0)) / math.sqrt(unknown * growth)
 
 
 @kernel(fastmath=True)
