@@ -13,6 +13,7 @@ from tests.support.stores import Stores
 from tests.support.visits import wait
 
 from shoal.errors import InvalidInputError
+from shoal.model.plurals import count
 from shoal.service.aggregator.draws import draw
 from shoal.service.aggregator.holdout import crowds_of, draw_blocks, merge_groups
 from shoal.service.aggregator.rounds import FrozenPlan
@@ -117,6 +118,8 @@ def test_a_campaign_measures_what_personalisation_gives(stores: Stores) -> None:
             assert sum(total.reporters for total in apart) == len(held) == 15
             assert all(total.arm == shown[next(iter(held))] for total in apart)
             wait(lambda number=number: aggregator.releases.shown(NAME) == number)  # type: ignore[misc]
+            caption = campaign_view(aggregator, NAME).words["caption_reward"]
+            assert f"over the last {count(number, 'round')}, about" in caption
         view = campaign_view(aggregator, NAME)
         assert view.lift is not None
         assert (view.lift.low > 0, view.lift.rounds, view.lift.by_blocks) == (True, 3, False)

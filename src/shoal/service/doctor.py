@@ -27,7 +27,12 @@ from shoal.service.aggregator.keys import (
     is_copy,
     read_key,
 )
-from shoal.service.aggregator.witness import WITNESS_UNSET, read_statement, was_witnessed
+from shoal.service.aggregator.witness import (
+    WITNESS_UNSET,
+    read_statement,
+    was_witnessed,
+    why_unwritable,
+)
 from shoal.service.aggregator.witness import check as check_witness
 from shoal.service.audit import audit
 from shoal.service.learner.run import DamagedStateError, Records
@@ -123,12 +128,30 @@ def _store(database: Database, role: StoreRole, settings: Settings) -> Iterator[
             yield _no_future_times(connection)
             yield Finding("the audit log is whole", "; ".join(audit_log.check(connection)))
             if settings.aggregator.witness:
-                statement = read_statement(Path(settings.aggregator.witness))
-                fault = check_witness(connection, statement)
-                yield Finding("the audit log goes on from its witness", fault)
+                yield from _witness(connection, Path(settings.aggregator.witness).resolve())
             elif was_witnessed(connection):
                 yield Finding("the service's witness is set", WITNESS_UNSET)
         yield from _campaigns(database, settings)
+
+
+def _witness(connection: Connection, file: Path) -> Iterator[Finding]:
+    """Check that the witness is there, unless it is to be made yet, and what it says."""
+    check = "the witness is there and can be written"
+    try:
+        statement = read_statement(file)
+    except ShoalError as error:
+        yield Finding(check, str(error))
+        return
+    fault = why_unwritable(file)
+    if not fault and not file.is_file() and was_witnessed(connection):
+        fault = (
+            f"the service ran with a witness before, and there is no {file}: is its volume "
+            "mounted? A start would make a new one, which knows of no round"
+        )
+    yield Finding(check, fault)
+    if not fault:
+        fault = check_witness(connection, statement)
+        yield Finding("the audit log goes on from its witness", fault)
 
 
 def _learner_states(database: Database) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ probability p^C + (1 - p)^C. It then says what each of them did.
 """
 
 ALARMING = 0.1
-"""Share of homogeneous totals from which a larger C or noise is recommended."""
+"""Share of homogeneous totals above which a larger C or noise is recommended."""
 TYPICAL_RATES = (0.01, 0.03, 0.1, 0.3)
 MAX_REPORTERS = 1_000_000
 
@@ -41,7 +41,7 @@ def is_alarming(rate: float, min_size: int, *, noise: bool) -> bool:
     >>> is_alarming(0.03, 20, noise=False), is_alarming(0.03, 20, noise=True)
     (True, False)
     """
-    return not noise and homogeneous_share(rate, min_size) >= ALARMING
+    return not noise and homogeneous_share(rate, min_size) > ALARMING
 
 
 def advice(rate: float, min_size: int, *, noise: bool, seats: int = MAX_REPORTERS) -> str:
@@ -51,7 +51,7 @@ def advice(rate: float, min_size: int, *, noise: bool, seats: int = MAX_REPORTER
         f"Where {rate:.1%} of rewards are 1 and C = {min_size}, {share:.1%} of totals show "
         "everyone's reward."
     )
-    if share < ALARMING:
+    if share <= ALARMING:
         return text
     if noise:
         return f"{text} The noise hides it."

@@ -98,7 +98,7 @@ def _open_witness(settings: Settings, database: Database) -> Witness | None:
     """Open the witness, which must not go back with what it is a witness of."""
     if not settings.aggregator.witness:
         return None
-    from shoal.service.aggregator.witness import Witness
+    from shoal.service.aggregator.witness import Witness, why_unwritable
 
     file = Path(settings.aggregator.witness).resolve()  # a link goes where it leads
     for place in filter(None, (settings.key_file, database.file)):
@@ -106,11 +106,8 @@ def _open_witness(settings: Settings, database: Database) -> Witness | None:
             raise InvalidInputError(
                 f"aggregator.witness must be outside of the folder {place.parent}; got {file}."
             )
-    if not os.access(file.parent, os.W_OK | os.X_OK):
-        raise InvalidInputError(
-            "aggregator.witness must be in a folder that is there and can be written: is its "
-            f"volume mounted? Got {file}."
-        )
+    if fault := why_unwritable(file):
+        raise InvalidInputError(fault)
     return Witness(file)
 
 

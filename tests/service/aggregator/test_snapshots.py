@@ -211,6 +211,36 @@ def test_a_witness_that_can_not_be_written_is_named(tmp_path: Path) -> None:
             close(aggregator)
 
 
+def test_the_doctor_finds_a_witness_that_is_away(tmp_path: Path) -> None:
+    data, witness = tmp_path / "data", tmp_path / "elsewhere" / "witness.json"
+    settings = load_settings(
+        {
+            "SHOAL_DATA": str(data),
+            "SHOAL_AGGREGATOR_KEY_FILE": str(data / "key"),
+            "SHOAL_AGGREGATOR_WITNESS": str(witness),
+        }
+    )
+
+    def faults() -> list[str]:
+        findings = examine(settings, "aggregator")
+        return [finding.fault for finding in findings if "witness" in finding.check + finding.fault]
+
+    with opened(data):
+        pass
+    assert "must be in a folder that is there" in "".join(faults())  # as a start says
+    witness.parent.mkdir()
+    assert faults() == ["", ""]  # the next start makes it
+    with opened(data, witness=witness):
+        pass
+    assert faults() == ["", ""]
+    witness.parent.rename(tmp_path / "away")
+    assert "must be in a folder that is there" in "".join(faults())
+    witness.parent.mkdir()  # where nothing is mounted
+    assert f"there is no {witness}" in "".join(faults())
+    witness.write_text("damaged")
+    assert "must be a file by Shoal" in "".join(faults())
+
+
 @pytest.mark.parametrize("linked", ["nothing", "the file", "its folder", "the data"])
 def test_a_witness_in_the_folder_is_refused_by_whatever_path(tmp_path: Path, linked: str) -> None:
     data, link = tmp_path / "data", tmp_path / "link"

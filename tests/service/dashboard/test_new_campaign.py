@@ -75,7 +75,7 @@ def test_what_to_expect_of_c_follows_what_is_typed(operator: Visitor) -> None:
         for given in ({"min_group_size": "5"}, {"min_group_size": "50"}, {"epsilon": "1"})
     ]
     assert texts[0].startswith("With C = 5, this share of totals would show everyone's reward")
-    assert "If it is 10% of totals or more, take a larger C" in texts[0]
+    assert "If it is more than 10% of totals, take a larger C" in texts[0]
     assert (texts[1].startswith("With C = 50, "), texts[2]) == (True, "")
     assert texts[0] in operator.send(
         "/new-campaign", **FORM | {"sure": "", "min_group_size": "5"}

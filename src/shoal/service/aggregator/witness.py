@@ -11,6 +11,7 @@ log says that there is a witness, so that a start without it shows too.
 """
 
 import logging
+import os
 from pathlib import Path
 
 import msgspec
@@ -98,6 +99,16 @@ def read_statement(file: Path) -> Statement:
         return Statement()
     except (OSError, msgspec.DecodeError):
         raise ShoalError(f"witness must be a file by Shoal, or a new one; got {file}.") from None
+
+
+def why_unwritable(file: Path) -> str:
+    """Return why a witness can't be written, empty where it can."""
+    if os.access(file.parent, os.W_OK | os.X_OK):
+        return ""
+    return (
+        "aggregator.witness must be in a folder that is there and can be written: is its volume "
+        f"mounted? Got {file}."
+    )
 
 
 def was_witnessed(connection: Connection) -> bool:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from shoal.model.plurals import count
 from shoal.service.campaign import Campaign
 from shoal.service.dashboard.series import AVERAGED_ROUNDS, Series
 from shoal.service.homogeneity import ALARMING
@@ -144,11 +145,10 @@ def _lift(series: Series, campaign: Campaign, *, measured: bool) -> dict[str, st
     if lift is None:
         unknown = NOT_MEASURED if series.n_released else MISSING
         return {"lift": unknown, "lift_note": "no round with totals of the holdout yet"}
-    rounds = f"{lift.n_rounds} rounds" if lift.n_rounds > 1 else "1 round"
     return {
         "lift": signed(lift.mean),
         "lift_note": f"{signed(lift.low)} to {signed(lift.high)} (95 %), measured against holdout, "
-        f"last {rounds}",
+        f"last {count(lift.n_rounds, 'round')}",
     }
 
 
@@ -251,8 +251,8 @@ def _reference(series: Series, campaign: Campaign) -> str:
     )
     return (
         f" The holdout, users drawn at random who play the best arm so far: {lift.reference:.3f} "
-        f"over the last {lift.n_rounds} rounds, about {number(lift.n_users)} reporters in each. "
-        f"Others differ from that by {signed(lift.mean)}, with 95 % confidence "
+        f"over the last {count(lift.n_rounds, 'round')}, about {number(lift.n_users)} reporters in "
+        f"each. Others differ from that by {signed(lift.mean)}, with 95 % confidence "
         f"{signed(lift.low)} to {signed(lift.high)}; the interval is {how}."
     )
 

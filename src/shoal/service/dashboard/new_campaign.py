@@ -143,7 +143,7 @@ def _expected(values: dict[str, str]) -> str:
     return (
         f"With C = {min_size}, this share of totals would show everyone's reward: "
         f"{', '.join(shares)}. "
-        f"If it is {ALARMING:.0%} of totals or more, take a larger C or noise."
+        f"If it is more than {ALARMING:.0%} of totals, take a larger C or noise."
     )
 
 
