@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -147,6 +148,27 @@ def test_a_chart_can_be_drawn_without_a_network(every_result: dict[str, Any]) ->
 
 
 @pytest.mark.slow
+def test_a_notebook_that_a_reader_changed_is_kept_when_the_site_is_built_again(
+    tmp_path: Path,
+) -> None:
+    notebooks = run_path(str(ROOT / "docs/_extensions/notebooks.py"))
+    target = tmp_path / "page.ipynb"
+    page = notebooks["notebook"]("# A page\n\n```python\nprint(1)\n```\n", "tutorials/page")
+    notebooks["save"](page, target)
+    run = json.loads(target.read_text(encoding="utf-8"))
+    run["cells"][1]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "1"}]
+    target.write_text(json.dumps(run), encoding="utf-8")
+    notebooks["save"](page, target)
+    assert list(tmp_path.iterdir()) == [target]
+    for number in 1, 2:
+        run["cells"][1]["source"] = [f"print({number + 1})"]
+        target.write_text(json.dumps(run), encoding="utf-8")
+        notebooks["save"](page, target)
+        kept = json.loads((tmp_path / f"page-changed-{number}.ipynb").read_text(encoding="utf-8"))
+        assert kept == run
+        assert json.loads(target.read_text(encoding="utf-8")) == page
+
+
 def test_the_first_cell_of_a_notebook_keeps_progress_out_of_the_outputs() -> None:
     """A command of a notebook writes to a pseudo-terminal."""
     notebooks = run_path(str(ROOT / "docs/_extensions/notebooks.py"))

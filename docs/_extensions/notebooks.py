@@ -11,6 +11,8 @@ import json
 import posixpath
 import re
 from collections.abc import Iterator
+from hashlib import sha256
+from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -107,9 +109,25 @@ def notebook(text: str, name: str) -> dict[str, Any]:
         content.insert(1, _code(SETUP))
     numbered = [{**cell, "id": f"cell-{i}"} for i, cell in enumerate(content)]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    return {
-        "nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": numbered,
-    }  # fmt: skip
+    metadata = {"kernelspec": kernel, "sources": _digest(numbered)}
+    return {"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": numbered}
+
+
+def _digest(content: list[Cell]) -> str:
+    """Return a hash of what the cells say, whatever they print."""
+    sources = [[cell["cell_type"], "".join(cell["source"])] for cell in content]
+    return sha256(json.dumps(sources).encode()).hexdigest()
+
+
+def save(content: dict[str, Any], target: Path) -> None:
+    """Write a notebook; one that a reader has changed is kept beside it, under another name."""
+    if target.exists():
+        before = json.loads(target.read_text(encoding="utf-8"))
+        if before["metadata"].get("sources") != _digest(before["cells"]):
+            names = (target.with_stem(f"{target.stem}-changed-{i}") for i in count(1))
+            target.rename(next(name for name in names if not name.exists()))
+    text = json.dumps(content, ensure_ascii=False, indent=1)
+    target.write_text(text, encoding="utf-8")
 
 
 def add_link(app: Sphinx, doctree: nodes.document) -> None:
@@ -131,8 +149,7 @@ def write(app: Sphinx, error: Exception | None) -> None:
             text = Path(app.env.doc2path(name)).read_text(encoding="utf-8")
             target = Path(app.outdir, _file(name))
             target.parent.mkdir(exist_ok=True)
-            content = json.dumps(notebook(text, name), ensure_ascii=False, indent=1)
-            target.write_text(content, encoding="utf-8")
+            save(notebook(text, name), target)
 
 
 def _file(name: str, folder: str = "") -> str:
