@@ -227,8 +227,8 @@ def _segments(seed: int, drift: float, *, n_segments: int) -> tuple[float, float
         means = uniform(50, 5, rng=world)
         gaps = means.max(axis=1, keepdims=True) - means
         environment = make_environment("bernoulli", problem, means, rng=luck)
-        for _ in range(20_000 // n_segments):
+        while policy.rounds < 20_000 * (segment + 1) // n_segments:  # or up to 20 more: a plan
             plan = policy.ask()
             policy.tell(environment.play(plan))
-            regrets[segment] += float(gaps[np.arange(50), plan.arms].sum())
+            regrets[segment] += plan.repeats * float(gaps[np.arange(50), plan.arms].sum())
     return regrets[0], regrets[1]
