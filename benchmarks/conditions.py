@@ -227,7 +227,7 @@ def _segments(seed: int, drift: float, *, n_segments: int) -> tuple[float, float
         means = uniform(50, 5, rng=world)
         gaps = means.max(axis=1, keepdims=True) - means
         environment = make_environment("bernoulli", problem, means, rng=luck)
-        while policy.rounds < 20_000 * (segment + 1) // n_segments:  # or up to 20 more: a plan
+        while policy.rounds < 20_000 * (segment + 1) // n_segments:  # a plan may end up to 20 later
             plan = policy.ask()
             policy.tell(environment.play(plan))
             regrets[segment] += plan.repeats * float(gaps[np.arange(50), plan.arms].sum())

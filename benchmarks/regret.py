@@ -142,10 +142,11 @@ def _alone() -> str:
     return f"""\
 ## What users alone could do
 
-Who is observed in groups of C sees its own rewards under the noise of C - 1 others. Here each user
-is alone, meets that noise and no other limit, knows how noisy each arm is, takes means for uniform,
-and plays the arm of the highest index, which is about the best that it can do. It need not
-find company, and learns nothing from others. The same instances as above, 40 runs:
+A reference, and no bound. Who is observed in groups of C sees its own rewards under the noise of
+C - 1 others. Here each user is alone, observed under the noise of C rewards like its own (which it
+knows), takes means for uniform, and plays the arm of the highest index, as `shoal` does where
+crowds are thick. It need not find company, and learns nothing from others. The same instances as
+above, 40 runs:
 
 {listed}"""
 
@@ -154,7 +155,7 @@ find company, and learns nothing from others. The same instances as above, 40 ru
 def _play_alone(
     means: Means, size: int, horizon: int, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Return the regret of users who each play the best index, in all and in the last third."""
+    """Return the regret of users who each play their highest index: all, and the last third's."""
     n_users, n_arms = means.shape
     regret, late = 0.0, 0.0
     for user in range(n_users):

@@ -187,7 +187,7 @@ from shoal.environments import make_environment
 from shoal.model import Problem
 from shoal.policies import make_policy
 
-for n_users, size in (40, 3), (300, 5):
+for n_users, size in (10, 3), (40, 3), (300, 5):  # few for four arms, many, and a population
     problem = Problem(n_users, 4, size, horizon=300)
     rng = np.random.default_rng(0)
     means = rng.random((n_users, 4))
@@ -207,4 +207,4 @@ def test_learners_give_back_all_that_they_allocate() -> None:
     told = subprocess.run(
         [sys.executable, "-c", ALLOCATIONS], env=env, capture_output=True, text=True, check=True
     )
-    assert told.stdout == "True\nTrue\n"
+    assert told.stdout == "True\nTrue\nTrue\n"

@@ -234,14 +234,9 @@ class Population:
         if self.held_out is None:
             return "No user has rows to hold out: tastes are not checked."
         gain, error = self.held_out
-        if gain > 2 * error:
-            verdict = "tastes predict rows that were held out"
-        elif gain < -2 * error:
-            verdict = "tastes do not predict rows that were held out"
-        else:
-            verdict = "it can't tell whether tastes predict rows that were held out"
+        verdict = "predict" if gain > 2 * error else "are not shown to predict"
         return (
-            f"Check on half of each user's rows: {verdict} "
+            f"Check on half of each user's rows: tastes {verdict} rows that were held out "
             f"({gain:+.2f} ± {2 * error:.2f} nats per 1,000 rows)."
         )
 
