@@ -116,7 +116,9 @@ def main(rows: Sequence[Row] = ROWS) -> None:
         "N=20, 0.1 elsewhere); it was not tuned, so a better one may exist.",
         table(["instances", "policy", "regret", "worst", "last third", "worst", "target", "runs"],
               lines),
-        "`ucb` and `thompson` see every reward. The targets were set before anything was measured.",
+        "`ucb` and `thompson` see every reward. The targets were set before anything was measured. "
+        "Linear algebra rounds differently on another machine, so that `shoal` plays other runs "
+        "there.",
         _alone(),
         _bound(),
         _growth(),
